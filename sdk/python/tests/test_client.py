@@ -299,7 +299,7 @@ async def starts() -> str:
 
 
 def test_profiles(tmp_path, monkeypatch):
-    from kagzi._profile import resolve
+    from kagzi._wire import resolve
 
     file = tmp_path / "kagzi.toml"
     file.write_text('[client]\nprofile = "prod"\nnamespace = "shop"\n[profile.prod]\naddress = "prod:1"\n'

@@ -122,7 +122,7 @@ def test_a_heartbeat_that_overtakes_the_answer_to_a_park_drops_nothing(kagzi_env
     run = kagzi_env.client.start(waits_once)
     assert came.wait(10)
     lease = w.Lease(run_id=run.id, lease_token=kept[0][0].task.lease_token)
-    worker.loop.call_soon_threadsafe(worker._lost, lease)
+    worker.loop.call_soon_threadsafe(worker._on_lost, lease)
     worker.loop.call_soon_threadsafe(take, *kept[0])
     kagzi_env.until(lambda: run.id in worker.cache.runs)  # shortly after it has left worker.runs
     assert not worker.runs

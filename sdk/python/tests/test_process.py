@@ -278,7 +278,7 @@ def test_the_process_that_beats_ends_with_its_worker(leases, tmp_path):
                                   for c in (t / "children").read_text().split()], 30)
     end(worker)
     leases.until(lambda: not Path(f"/proc/{beats[0]}/cmdline").exists()
-                 or b"_heartbeat" not in Path(f"/proc/{beats[0]}/cmdline").read_bytes(), 30)
+                 or b"_outbox" not in Path(f"/proc/{beats[0]}/cmdline").read_bytes(), 30)
 
 
 def test_a_worker_names_its_sdk_among_its_capabilities():

@@ -18,7 +18,7 @@ import pytest
 import kagzi
 from kagzi import _loop
 from kagzi._calls import Call
-from kagzi._naming import Branch
+from kagzi._loop import Branch
 from kagzi._run import Run
 
 seen: dict[str, list[str]] = {}

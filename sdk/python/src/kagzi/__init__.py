@@ -24,14 +24,14 @@ from ._api import (
     wait_signal,
 )
 from ._blocking import Client, Run, Schedule
-from ._children import Child, run_child, start_child, wait_all
 from ._contract import Explanation, RunInfo, ScheduleDetails
 from ._define import Step, Workflow, do, step, workflow
 from ._details import ListFilters, RunDetails, ScheduleChanges, ScheduleOptions
 from ._intercept import Activation, ClientCall, ClientInterceptor, Interceptor, StepAttempt
-from ._profile import TLS
 from ._replay import Divergence, replay_capsule
 from ._version import __version__
+from ._waits import Child, run_child, start_child, wait_all
+from ._wire import TLS
 from .codec import AESCodec, Codec, Payload, PayloadInfo
 from .errors import (
     Cancelled,

@@ -23,11 +23,7 @@ _LOOK_EVERY = 0.5  # seconds between two looks at the files
 
 
 def find(targets: Iterable[str]) -> Worker:
-    """Returns the worker that targets name: ``module`` for all workflows in it, or ``module:name`` for one thing.
-
-    Raises:
-        ConfigError: There is no such module, or nothing to run in it.
-    """
+    """Returns the worker that targets name: ``module`` for all workflows in it, or ``module:name`` for one thing."""
     workflows: dict[str, Workflow[Any, Any]] = {}
     for target in targets:
         name, _, attribute = target.partition(":")
@@ -98,7 +94,6 @@ def reload(arguments: list[str], folder: Path) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command line, and returns the exit code."""
     parser = argparse.ArgumentParser("python -m kagzi", description="Runs workers of the Kagzi Python SDK.")
     commands = parser.add_subparsers(dest="command", required=True)
     worker = commands.add_parser("worker", help="run a worker; the environment and kagzi.toml say for which server")

@@ -9,21 +9,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
-from . import _details as details
-from . import codec as codecs
+from . import _details as details, codec as codecs
 from ._contract import Explanation, ScheduleDetails
 from ._convert import Duration, seconds, stamp, when, wire_duration
 from ._define import Workflow
-from ._details import ListFilters, RunDetails, ScheduleChanges, ScheduleOptions, Started
+from ._details import ListFilters, RunDetails, ScheduleChanges, ScheduleOptions
 from ._intercept import ClientCall, ClientInterceptor
-from ._profile import TLS, resolve
-from ._wire import Rpc, pause_async
+from ._wire import TLS, Rpc, pause_async, resolve
 from .errors import ConfigError, Conflict, DecodeError, KagziError, RunError, ServerError, Unavailable, detail_error
 from .policy import StartOptions
-from .v1 import admin_pb2 as admin
-from .v1 import common_pb2 as common
-from .v1 import workflow_pb2 as f
-from .v1 import workflow_schedule_pb2 as s
+from .v1 import admin_pb2 as admin, common_pb2 as common, workflow_pb2 as f, workflow_schedule_pb2 as s
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -41,9 +36,10 @@ class AsyncRun(Generic[Out]):
         other_input: The run that start found has another input.
     """
 
-    def __init__(self, client: AsyncClient, started: Started, type: Any = Any) -> None:
-        self._client, self.id, self._type = client, started.run_id, type
-        self.existed, self.other_input, self._start = started.existed, started.other_input, started.start
+    def __init__(self, client: AsyncClient, id: str, type: Any = Any, *, existed: bool = False,
+                 other_input: bool = False, start: str = "") -> None:
+        self._client, self.id, self._type = client, id, type
+        self.existed, self.other_input, self._start = existed, other_input, start
 
     def __repr__(self) -> str:
         return f"<kagzi run {self.id}>"
@@ -90,7 +86,6 @@ class AsyncRun(Generic[Out]):
                     return details.run_details(a.workflow, c.codec)
                 if a.finished:
                     r.run_id = a.workflow.continued_as_run_id
-        raise KagziError("an interceptor hides the failure of WaitWorkflow")
 
     async def get(self) -> RunDetails:
         """Returns the current state."""
@@ -130,7 +125,7 @@ class AsyncRun(Generic[Out]):
             raise ConfigError("retry: keep_all excludes from_step and restart")
         r = await self._act("RetryWorkflow", from_step=from_step, restart=restart, keep_all=keep_all, reason=reason,
                             request_id=request_id or details.uuid7())
-        return AsyncRun(self._client, Started(r.new_run_id, r.already_running), self._type)
+        return AsyncRun(self._client, r.new_run_id, self._type, existed=r.already_running)
 
     async def signal(self, name: str, value: Any = None, *, id: str = "") -> None:
         """Sends a signal, which stays until the run receives it. A run receives each id once (a new UUIDv7)."""
@@ -297,14 +292,17 @@ class AsyncClient:
             for one in self._interceptors:
                 stack.enter_context(one(call))
             yield call.metadata
+            return
+        raise KagziError(f"an interceptor hides the failure of {method}") from None
 
     async def _call(self, method: str, request: Any) -> Any:
         with self._around(method, request) as more:
             return await self._rpc.call_async(method, request, None, more)
-        raise KagziError(f"an interceptor hides the failure of {method}")
 
     async def _act(self, method: str, id: str, **fields: Any) -> Any:
-        return await self._call(method, details.by_id(method, self.namespace, id, **fields))
+        module, key = cast(Any, s if "Schedule" in method else f), "schedule_id" if "Schedule" in method else "run_id"
+        request = getattr(module, method + "Request")
+        return await self._call(method, request(namespace=self.namespace, **{key: id}, **fields))
 
     async def _pages(self, method: str, r: Any, name: str,
                      convert: Callable[[Any], Any] = lambda one: one) -> AsyncIterator[Any]:
@@ -314,7 +312,8 @@ class AsyncClient:
             answer = await self._call(method, r)
             for one in getattr(answer, name):
                 yield convert(one)
-            if not details.page(r, answer):
+            r.page.page_token = answer.page.next_page_token
+            if not r.page.page_token:
                 return
 
     @overload
@@ -339,13 +338,18 @@ class AsyncClient:
         """
         r = details.start_of(self.namespace, self.codec, workflow, input, o)
         await details.parent_of_async([r], self.endpoint)
+        type = details.target(workflow)[2]
         try:
-            begun = details.started(self.codec, r, await self._call("StartWorkflow", r))
+            return self._begun(r, await self._call("StartWorkflow", r), type)
         except Conflict as e:
-            begun = await self._before(r, o, e)
-        return AsyncRun(self, begun, details.target(workflow)[2])
+            return await self._before(r, o, e, type)
 
-    async def _before(self, r: f.StartWorkflowRequest, o: StartOptions, refusal: Conflict) -> Started:
+    def _begun(self, r: f.StartWorkflowRequest, a: f.StartWorkflowResponse, type: Any) -> AsyncRun[Any]:
+        start = details.digest_of(r) if self.codec is not None and not a.already_exists else ""
+        return AsyncRun(self, a.run_id, type, existed=a.already_exists,
+                        other_input=a.other_input and self.codec is None, start=start)
+
+    async def _before(self, r: f.StartWorkflowRequest, o: StartOptions, refusal: Conflict, type: Any) -> AsyncRun[Any]:
         """Returns the run that an earlier call with the same request_id made. A codec's bytes differ each time."""
         if (self.codec is None or not o.get("request_id") or refusal.subject != "run" or not refusal.subject_id
                 or refusal.status.name != "FAILED_PRECONDITION"):
@@ -353,7 +357,7 @@ class AsyncClient:
         d = (await self.get(refusal.subject_id)).wire
         if not details.same_start(self.codec, r, d):
             raise refusal
-        return Started(d.run_id, start=details.digest_of(d))
+        return AsyncRun(self, d.run_id, type, start=details.digest_of(d))
 
     async def start_many(self, workflow: Workflow[In, Out] | str, inputs: Sequence[In],
                          each: Callable[[int], StartOptions] = lambda _: {},
@@ -382,13 +386,12 @@ class AsyncClient:
         await details.parent_of_async(requests, self.endpoint)
         answer = await self._call("StartWorkflows", f.StartWorkflowsRequest(requests=requests))
         type = details.target(workflow)[2]
-        return [detail_error(a.error) if a.HasField("error") else
-                AsyncRun(self, details.started(self.codec, r, a.started), type)
+        return [detail_error(a.error) if a.HasField("error") else self._begun(r, a.started, type)
                 for r, a in zip(requests, answer.results, strict=True)]
 
     def run(self, run_id: str, type: Any = Any) -> AsyncRun[Any]:
         """Returns a handle to the run with an id; type is that of its output."""
-        return AsyncRun(self, Started(run_id), type)
+        return AsyncRun(self, run_id, type)
 
     async def get(self, run_id: str) -> RunDetails:
         """Returns a run.
@@ -428,8 +431,7 @@ class AsyncClient:
         parts = [f.Capsule(data=data[at:at + _CHUNK]) for at in range(0, len(data), _CHUNK)]
         with self._around("ImportWorkflow", head) as more:
             r = await self._rpc.call_async("ImportWorkflow", [head, *parts], None, more)
-            return AsyncRun(self, Started(r.run_id, r.already_imported))
-        raise KagziError("an interceptor hides the failure of ImportWorkflow")
+            return AsyncRun(self, r.run_id, existed=r.already_imported)
 
     async def create_schedule(self, workflow: Workflow[In, Any] | str, cron: str, input: In = cast(Any, None),
                               **o: Unpack[ScheduleOptions]) -> AsyncSchedule:

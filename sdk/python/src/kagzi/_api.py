@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import random as _random
 import uuid as _uuid
 from collections.abc import AsyncIterator, Awaitable, Iterable
@@ -13,13 +14,12 @@ from typing import Any, NamedTuple, overload
 
 from . import codec as codecs
 from ._calls import SleepCall, step_info
-from ._children import Child
 from ._contract import RunInfo
-from ._convert import MAX_DELAY, MAX_NAME, Duration, clean_text, seconds
+from ._convert import MAX_DELAY, MAX_NAME, Duration, check_name, clean_text, seconds
 from ._define import T, branch_of, cleaning
-from ._loop import current, where
-from ._naming import Branch
-from ._waits import SignalCall
+from ._loop import Branch, current, where
+from ._order import PATCHED
+from ._waits import Child, SignalCall
 from .errors import ConfigError, ContinueAsNew, Misuse, cancelled_error
 
 
@@ -96,7 +96,7 @@ async def first(*waits: Awaitable[Any]) -> First:
     if not waits:
         raise ConfigError("kagzi.first: nothing to wait for")
     tasks = [_task_of(one) for one in waits]
-    branch.run.come_to_wait(branch)
+    branch.come_to_wait()
     if not any(t.done() for t in tasks):
         ended = branch.run.loop.create_future()
 
@@ -156,26 +156,20 @@ def _rfc3339(t: float) -> str:
 
 def random() -> _random.Random:
     """Returns the branch's generator of random numbers; its seed is recorded at the first call."""
-    branch = branch_of("kagzi.random")
-    _seed(branch)
-    assert branch.random is not None
-    return branch.random
+    return _generators(branch_of("kagzi.random"))[0]
 
 
 def uuid() -> _uuid.UUID:
     """Returns a random UUID (version 4) that is the same in every replay."""
-    branch = branch_of("kagzi.uuid")
-    _seed(branch)
-    assert branch.uuids is not None
-    return _uuid.UUID(bytes=branch.uuids.randbytes(16), version=4)
+    return _uuid.UUID(bytes=_generators(branch_of("kagzi.uuid"))[1].randbytes(16), version=4)
 
 
-def _seed(branch: Branch) -> None:
-    if branch.random is None:
-        import os
-
+def _generators(branch: Branch) -> tuple[_random.Random, _random.Random]:
+    """Returns the branch's generators of random numbers and of UUIDs."""
+    if branch.generators is None:
         seed: bytes = branch.run.record(branch, "kagzi:seed", lambda: os.urandom(64), bytes)
-        branch.random, branch.uuids = _random.Random(seed[:32]), _random.Random(seed[32:])
+        branch.generators = _random.Random(seed[:32]), _random.Random(seed[32:])
+    return branch.generators
 
 
 def patched(id: str) -> bool:
@@ -189,7 +183,9 @@ def patched(id: str) -> bool:
         id: As a name of a step.
     """
     branch = branch_of("kagzi.patched")
-    return branch.run.patched(branch, id)
+    run = branch.run
+    check_name("patch", id)
+    return bool(run.record(branch, PATCHED + id, lambda: len(run.uncalled) == run.own_left, bool))
 
 
 def note(text: str) -> None:
@@ -303,7 +299,7 @@ class RunLogger(logging.LoggerAdapter[logging.Logger]):
 
     def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
         """Adds what identifies the run: run, type, attempt, trace_id, step."""
-        from ._notes import run_extra
+        from ._code import run_extra
 
         branch, at = current.get(), step_info.get()
         extra: dict[str, Any] = {}
@@ -323,7 +319,7 @@ class RunLogger(logging.LoggerAdapter[logging.Logger]):
             self.logger.log(level, msg, *args, stacklevel=2, **kwargs)
             return
         record = self.logger.makeRecord(self.logger.name, level, *_caller(), msg, args, None, extra=kwargs["extra"])
-        branch.run.log_line(branch, self.logger, record)
+        branch.log_line(self.logger, record)
 
 
 def _caller() -> tuple[str, int]:

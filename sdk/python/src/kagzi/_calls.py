@@ -18,12 +18,10 @@ from ._convert import MAX_DELAY, unix, wire_duration, wire_time
 from ._intercept import StepAttempt
 from ._loop import current
 from .errors import Coded, DecodeError, KagziError, cancelled_error, error_detail, step_error
-from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
-from .v1 import workflow_pb2 as f
+from .v1 import common_pb2 as common, worker_pb2 as w, workflow_pb2 as f
 
 if TYPE_CHECKING:
-    from ._naming import Branch
+    from ._loop import Branch
     from ._outbox import Op
     from ._run import Run
 
@@ -69,7 +67,6 @@ class Call:
 
     def woken(self) -> None:
         """Goes on after a wait for a time."""
-        raise NotImplementedError
 
     def value(self) -> Any:
         """Returns the result for the code, or raises its error."""
@@ -126,13 +123,10 @@ class StepInfo:
     run: Run
     name: str
     attempt: int
-    timeout: float
     cancelled: bool = False
     since: float = 0.0  # monotonic time of the start of the body; 0 before
     task: asyncio.Task[Any] | None = None  # until the code has ended
     on_loop: bool = False  # its code is async
-    clean: bool = False
-    timed_out: bool = False
     done: bool = False
     announce: Callable[[], asyncio.Future[str]] | None = None
 
@@ -215,8 +209,7 @@ class StepCall(Call):
         worker, run = self.run.worker, self.run
         self.running = True
         run.bodies_running += 1
-        info = self.info = StepInfo(run, self.name, self.attempt, self.timeout, clean=self.clean,
-                                    announce=self.announce)
+        info = self.info = StepInfo(run, self.name, self.attempt, announce=self.announce)
         self.announced = None
         fn, is_async = self.fn, self.is_async
         other = worker.replaced.get(self.written)
@@ -243,7 +236,6 @@ class StepCall(Call):
                 return self._encoded(await fn())
             with self._around():
                 return self._encoded(await fn())
-            raise self._hidden()
         except (asyncio.CancelledError, GeneratorExit):
             raise
         except BaseException as e:  # SystemExit, too: it would end the worker
@@ -285,16 +277,14 @@ class StepCall(Call):
             for one in run.worker.interceptors:
                 stack.enter_context(one.step(attempt))
             yield
-
-    def _hidden(self) -> KagziError:
-        return KagziError(f"an interceptor hides the failure of step {self.name}")
+            return
+        raise KagziError(f"an interceptor hides the failure of step {self.name}") from None
 
     def _call_sync(self, fn: Callable[[], Any]) -> Any:
         if not self._wrapped:
             return self._value_of(fn)
         with self._around():
             return self._value_of(fn)
-        raise self._hidden()
 
     def _value_of(self, fn: Callable[[], Any]) -> Any:
         value = fn()
@@ -327,18 +317,14 @@ class StepCall(Call):
                 left = min(ANNOUNCE_AFTER, self.timeout) - passed
             self.timer = self.run.worker.loop.call_later(max(left, 0.001), self.tick, info)
             return
-        info.timed_out = True
         self.end_body(info)
-        self._finished(info)
+        self._finished()
         error = Coded(f"step {self.name} timed out after {self.timeout:g} s", "", "TIMEOUT", final=False)
         self._fail(error_detail(error))
         self.run.go()
 
     def announce(self) -> asyncio.Future[str]:
-        """Tells the server once that the code runs; the future gets the id of the attempt.
-
-        It is cancelled when the run is no longer held.
-        """
+        """Tells the server once that the code runs; the future gets the attempt's id. It ends with the lease."""
         if self.announced is None:
             told = self.announced = self.run.worker.loop.create_future()
             if self.run.ended:
@@ -359,7 +345,7 @@ class StepCall(Call):
             info.task.cancel()
         self.run.worker.look_after(info)
 
-    def _finished(self, info: StepInfo) -> None:
+    def _finished(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -372,7 +358,7 @@ class StepCall(Call):
         self.run.worker.steps_ended.append((info.name, time.monotonic()))
         if info is not self.info:
             return
-        self._finished(info)
+        self._finished()
         if self.run.ended or self.run.closing:
             return
         if isinstance(result, BaseException):
@@ -430,8 +416,6 @@ class StepCall(Call):
 
 
 class SleepCall(Call):
-    """Waits for a time."""
-
     kind = SLEEP
 
     def __init__(self, run: Run, branch: Branch, name: str, left: float, until: float, clean: bool) -> None:

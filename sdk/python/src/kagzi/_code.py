@@ -1,4 +1,4 @@
-"""What a worker runs: functions of workflows, threads for steps, the watch over code that blocks, and the build."""
+"""What a worker runs: functions of workflows, threads for steps, the build, the watch over blocking code, and logs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from . import codec as codecs
-from ._convert import clean_text
+from ._calls import HANGS_AFTER, StepInfo
+from ._convert import clean_text, printable
 from ._define import Workflow
 from ._intercept import Activation
+from ._outbox import Op
 from .errors import DecodeError, KagziError
-from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
-from .v1 import workflow_pb2 as f
+from .v1 import common_pb2 as common, worker_pb2 as w, workflow_pb2 as f
 
 if TYPE_CHECKING:
     from ._run import Run
+    from .worker import Worker
 
-
-_BLOCKED_AFTER = 5.0
+_BLOCKED_AFTER = 5.0  # seconds
+_NOTE_INTERVAL = 0.25  # seconds
 
 
 class WorkflowCode:
@@ -43,7 +44,8 @@ class WorkflowCode:
         task = run.task
         args = []
         if self.takes:
-            own = run.codec if not self._made_by_server(task) else None
+            by_server = bool(task.failed_run_id) and b"kagzi/workflow.failed" in task.input.data  # of a failure handler
+            own = None if by_server else run.codec
             try:
                 args.append(codecs.decode(own, task.input, codecs.input_info(task.workflow_type, task.external_id),
                                           self.input))
@@ -81,11 +83,6 @@ class WorkflowCode:
             raise KagziError("an interceptor hides the failure of the workflow function") from error
         return output
 
-    @staticmethod
-    def _made_by_server(task: w.Task) -> bool:
-        """Whether the input is the event of a failure handler, which the server makes."""
-        return bool(task.failed_run_id) and b"kagzi/workflow.failed" in task.input.data
-
 
 class Watch:
     """What runs on the worker's loop now, for the report of code that blocks it."""
@@ -95,12 +92,6 @@ class Watch:
         self.since = 0.0
         self.thread = 0  # of the worker's loop
         self._reported: dict[str, tuple[float, float]] = {}
-
-    def enter(self, run: Run) -> None:
-        self.run, self.since = run, time.monotonic()
-
-    def leave(self) -> None:
-        self.run = None
 
     def blocked(self) -> list[f.BlockedCode]:
         """Returns the code that has blocked for some seconds, for the server; called by the connection's thread."""
@@ -180,3 +171,93 @@ class Pool:
             del work  # it holds the run
             with self._lock:
                 self._idle += 1
+
+
+def note(run: Run, text: str) -> None:
+    if run.owing > 0 or run.ended or run.away or run.replaying:
+        return
+    run._note = text
+    wait = run._note_next - time.monotonic()
+    if wait <= 0:
+        flush(run)
+    elif run._note_timer is None:
+        run._note_timer = run.worker.loop.call_later(wait, functools.partial(flush, run))
+
+
+def flush(run: Run) -> None:
+    text = run._note
+    rest(run)
+    if text is None or run.ended:
+        return
+    run._note_next = time.monotonic() + _NOTE_INTERVAL
+    run.worker.session.post(Op(w.SessionRequest(set_note=w.SetNote(
+        run_id=run.task.run_id, lease_token=run.task.lease_token, note=text)), "set_note"))
+
+
+def rest(run: Run) -> None:
+    """Drops a note that was not sent, as the run is parked or over."""
+    run._note = None
+    if run._note_timer is not None:
+        run._note_timer.cancel()
+        run._note_timer = None
+
+
+def warn_large(run: Run, what: str, p: common.Payload, name: str) -> None:
+    """Logs a payload that is better stored elsewhere."""
+    if len(p.data) > 256 << 10:
+        run.worker.log.warning("large %s of %s: %d bytes; each activation of the run transfers it whole", what, name,
+                               len(p.data))
+
+
+def late_beat(self: Worker, late: float) -> None:
+    due = time.monotonic() - late
+    names = sorted({info.name for info in list(self.steps_running) if info.since}
+                   | {name for name, ended in list(self.steps_ended) if ended >= due})  # its end may come first
+    self.log.warning("a heartbeat came %.1f s late: code kept the interpreter to itself; running steps: %s. The "
+                     "lease ends after %.0f s without one", late, ", ".join(names) or "none", self.session.lease)
+
+
+def log_failed_step(self: Worker, run: Run, name: str, number: int, d: common.ErrorDetail,
+                    r: w.FailStepResponse) -> None:
+    level, text = logging.WARNING, "failed for good"
+    if r.scheduled_retry:
+        text = f"failed; it will be retried in {r.retry_in.seconds + r.retry_in.nanos / 1e9:.3g} s"
+    elif d.code == common.ERROR_CODE_CANCELLED:
+        level, text = logging.INFO, "ended because its run is being cancelled"
+    self.log.log(level, "step %s %s (attempt %d): %s", name, text, number, _failure(d), extra=run_extra(run, name))
+
+
+def log_failed_run(self: Worker, run: Run, d: common.ErrorDetail, r: w.FailWorkflowResponse) -> None:
+    extra = run_extra(run)
+    if r.status in (f.WORKFLOW_STATUS_PENDING, f.WORKFLOW_STATUS_SLEEPING):
+        self.log.warning("run %s failed; it will be retried: %s", run.task.run_id, _failure(d), extra=extra)
+    elif r.status == f.WORKFLOW_STATUS_FAILED:
+        self.log.error("run %s of type %s failed: %s", run.task.run_id, run.task.workflow_type, _failure(d),
+                       extra=extra)
+
+
+def look_after(self: Worker, info: StepInfo) -> None:
+    """Waits for code of a step that nobody waits for any more, and logs it if it does not end."""
+    def look() -> None:
+        if info in self.steps_running:
+            self.log.warning("code of step %s (run %s, attempt %d) still runs %.0f s after it was ended; it should "
+                             "look at kagzi.step_cancelled()", info.name, info.run.task.run_id, info.attempt,
+                             HANGS_AFTER)
+
+    if not info.done:
+        self.loop.call_later(HANGS_AFTER, look)
+
+
+def run_extra(run: Run, step: str = "") -> dict[str, Any]:
+    extra: dict[str, Any] = {"run": run.task.run_id, "type": run.task.workflow_type}
+    parts = run.task.traceparent.split("-")
+    if len(parts) == 4:
+        extra["trace_id"] = parts[1]
+    if step:
+        extra["step"] = step
+    return extra
+
+
+def _failure(d: common.ErrorDetail) -> str:
+    kind = f" [{printable(d.type)}]" if d.type else ""
+    return "\n".join([printable(d.message) + kind, *map(printable, d.stack.splitlines())])

@@ -22,11 +22,7 @@ _is_name = functools.lru_cache(4096)(re.compile(r"[A-Za-z0-9._:/-]{1,255}\Z").ma
 
 
 def seconds(d: Duration, what: str) -> float:
-    """Returns a duration in seconds.
-
-    Raises:
-        ConfigError: It is no duration.
-    """
+    """Returns a duration in seconds, or raises ConfigError, which says what it is."""
     if isinstance(d, timedelta):
         return d.total_seconds()
     if isinstance(d, bool) or not isinstance(d, int | float) or math.isnan(d):
@@ -104,11 +100,7 @@ def printable(text: str) -> str:
 
 
 def check_name(what: str, name: object) -> str:
-    """Returns a name of a step or type, which has 1 to 255 bytes of A-Z a-z 0-9 . _ : / -.
-
-    Raises:
-        ConfigError: It has not.
-    """
+    """Returns a name of a step or type; raises ConfigError unless it has 1 to 255 bytes of A-Z a-z 0-9 . _ : / -."""
     if isinstance(name, str) and _is_name(name):
         return name
     from .errors import ConfigError

@@ -25,14 +25,7 @@ _PLAIN = (str, bool, int, type(None))
 
 
 def encode(value: object) -> bytes:
-    """Returns the JSON of a value.
-
-    dataclasses, TypedDicts, named tuples, enums, times, UUIDs, decimals, bytes (as base64), pydantic models and
-    msgspec structs are understood.
-
-    Raises:
-        DecodeError: Something in the value has no JSON form.
-    """
+    """Returns the JSON of a value, or raises DecodeError if something in it has no JSON form."""
     try:
         return _ENCODER.encode(value).encode()
     except (TypeError, ValueError, RecursionError) as e:
@@ -75,11 +68,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 def decode(data: bytes, annotation: Any = Any) -> Any:
-    """Returns the value of a JSON text as the type of an annotation. No data is null.
-
-    Raises:
-        DecodeError: The text is no JSON, or does not fit. It has the path of the field that does not.
-    """
+    """Returns the value of a JSON text as the type of an annotation, or raises DecodeError. No data is null."""
     if not data.strip():
         return reader(annotation)(None, "")
     try:

@@ -13,8 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 from . import _data
 from ._calls import StepCall, step_info
 from ._convert import Duration, check_name, seconds
-from ._loop import current, where
-from ._naming import Branch
+from ._loop import Branch, current, where
 from .errors import ConfigError, Misuse
 from .policy import Retry
 
@@ -26,11 +25,7 @@ cleaning: contextvars.ContextVar[bool] = contextvars.ContextVar("kagzi_cleanup",
 
 
 def branch_of(what: str) -> Branch:
-    """Returns the branch of the workflow code that calls.
-
-    Raises:
-        Misuse: The caller is not workflow code.
-    """
+    """Returns the branch of the workflow code that calls; raises Misuse if it is not workflow code."""
     branch = current.get()
     if branch is not None:
         return branch
@@ -66,7 +61,7 @@ class Workflow(Generic[In, Out]):
 
     async def __call__(self, *args: Any) -> Out:
         """Starts it as a child under its own name, and returns its result; only in workflow code."""
-        from ._children import run_child
+        from ._waits import run_child
 
         made: Any = run_child(self.name, self, *args)
         return cast(Out, await made)

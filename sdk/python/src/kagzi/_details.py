@@ -11,23 +11,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from google.protobuf.message import Message
-
-from . import _trace
-from . import codec as codecs
+from . import _trace, codec as codecs
 from ._calls import StepInfo, step_info
 from ._contract import RunFields, ScheduleDetails
 from ._convert import Duration, enum_name, stamp
 from ._define import Workflow
 from .errors import ConfigError, DecodeError, Misuse, PreconditionFailed, RunError, ServerError, code_name
 from .policy import RunPolicies, StartOptions, check_options, start_request, wire_fields
-from .v1 import admin_pb2 as admin
-from .v1 import common_pb2 as common
-from .v1 import workflow_pb2 as f
-from .v1 import workflow_schedule_pb2 as s
+from .v1 import admin_pb2 as admin, common_pb2 as common, workflow_pb2 as f, workflow_schedule_pb2 as s
 
 if TYPE_CHECKING:
-    from ._profile import Endpoint
+    from ._wire import Endpoint
 
 _PREFIX = "WORKFLOW_STATUS_"
 ENDED = frozenset(("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"))
@@ -72,16 +66,6 @@ def run_details(w: f.Workflow, codec: codecs.Codec | None) -> RunDetails:
 def schedule_details(w: s.WorkflowSchedule) -> ScheduleDetails:
     overlap = {s.OVERLAP_POLICY_SKIP: "skip", s.OVERLAP_POLICY_BUFFER_ONE: "buffer_one"}.get(w.overlap_policy, "allow")
     return ScheduleDetails._of(w, paused=not w.enabled, time_zone=w.time_zone or "UTC", overlap=overlap)
-
-
-@dataclass(frozen=True)
-class Started:
-    """The answer to a start."""
-
-    run_id: str
-    existed: bool = False
-    other_input: bool = False
-    start: str = ""
 
 
 class _ScheduleFields(RunPolicies, total=False):
@@ -176,11 +160,6 @@ def digest_of(w: f.Workflow | f.StartWorkflowRequest) -> str:
     return codecs.start_digest(w.workflow_type, w.external_id, w.input.data)
 
 
-def started(codec: codecs.Codec | None, r: f.StartWorkflowRequest, a: f.StartWorkflowResponse) -> Started:
-    start = digest_of(r) if codec is not None and not a.already_exists else ""
-    return Started(a.run_id, a.already_exists, a.other_input and codec is None, start)
-
-
 def same_start(codec: codecs.Codec, r: f.StartWorkflowRequest, d: f.Workflow) -> bool:
     """Whether a run is what an earlier call with the same request id made: a codec's bytes differ each time."""
     info = codecs.input_info(r.workflow_type, r.external_id)
@@ -250,19 +229,6 @@ def schedule_changes(namespace: str, codec: codecs.Codec | None, id: str, workfl
     if "input" in fields:
         fields["input"] = encode_input(codec, fields["input"], workflow_type, "")
     return s.UpdateWorkflowScheduleRequest(namespace=namespace, schedule_id=id, **fields)
-
-
-def page(r: Any, answer: Any) -> bool:
-    """Sets the request for the next page; false if there is none."""
-    r.page.page_token = answer.page.next_page_token
-    return bool(r.page.page_token)
-
-
-def by_id(method: str, namespace: str, id: str, **rest: Any) -> Message:
-    module: Any = s if "Schedule" in method else f
-    key = "schedule_id" if "Schedule" in method else "run_id"
-    made: Message = getattr(module, method + "Request")(namespace=namespace, **{key: id}, **rest)
-    return made
 
 
 def _parent(requests: Sequence[f.StartWorkflowRequest], endpoint: Endpoint) -> StepInfo | None:

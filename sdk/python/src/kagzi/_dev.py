@@ -51,7 +51,6 @@ class Reporter:
         sys.setprofile(self._outer)
 
     def __call__(self, frame: FrameType, event: str, called: Any) -> None:
-        """Looks at calls of functions in C."""
         if event != "c_call":
             return
         try:

@@ -1,4 +1,6 @@
-"""The event loop of a run: no clock, threads or sockets. It runs when its run gets a result, until nothing is ready.
+"""The event loop of a run, and its branches.
+
+The loop has no clock, threads or sockets. It runs when its run gets a result, until nothing is ready.
 
 A run that waits costs its frames only. Frames are dropped by close, on the run's own loop and in its context, and
 never by the garbage collector: see the rule in README.md, "What dropping a parked run runs".
@@ -11,6 +13,7 @@ import contextvars
 import inspect
 import logging
 import os
+import random
 import sys
 from asyncio import events, tasks
 from collections import deque
@@ -21,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import Misuse
 
 if TYPE_CHECKING:
-    from ._naming import Branch
+    from ._run import Run
 
 log = logging.getLogger("kagzi")
 
@@ -47,7 +50,6 @@ _INSTEAD = {
 }
 
 current: contextvars.ContextVar[Branch | None] = contextvars.ContextVar("kagzi_branch", default=None)
-
 
 _SDK = os.path.dirname(__file__)
 _STDLIB = os.path.dirname(os.__file__)
@@ -76,9 +78,7 @@ _Base: Any = asyncio.AbstractEventLoop  # whose signatures differ between versio
 class RunLoop(_Base):  # type: ignore[misc]
     """The event loop of one activation of a run.
 
-    Args:
-        forked: Called for each new task; returns the context in which it runs.
-        misused: Called with the exception when the code did what only steps may do.
+    It calls forked for each new task, for the context in which it runs, and misused when code did what only steps may.
     """
 
     def __init__(self, forked: Callable[[RunLoop, contextvars.Context | None], tuple[contextvars.Context, Any]],
@@ -123,9 +123,7 @@ class RunLoop(_Base):  # type: ignore[misc]
                    context: contextvars.Context | None = None) -> asyncio.TimerHandle:
         raise self.misuse("clock")
 
-    def call_at(self, when: float, callback: Callable[..., object], *args: Any,
-                context: contextvars.Context | None = None) -> asyncio.TimerHandle:
-        raise self.misuse("clock")
+    call_at = call_later
 
     def create_future(self) -> asyncio.Future[Any]:
         frame: Any = sys._getframe(1)
@@ -164,11 +162,7 @@ class RunLoop(_Base):  # type: ignore[misc]
         if not self.dead:
             log.debug("workflow code: %s", context.get("message"), exc_info=context.get("exception"))
 
-    def default_exception_handler(self, context: dict[str, Any]) -> None:
-        self.call_exception_handler(context)
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        pass
+    default_exception_handler = call_exception_handler
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
         raise self.misuse("thread")
@@ -341,3 +335,103 @@ class Parked:
     def cancel(self, *_: Any, **__: Any) -> bool:
         return False
 
+
+class Branch:
+    """One line of execution. It is joined when its parent runs again with no child unfinished."""
+
+    __slots__ = ("children", "clock", "context", "forks", "generators", "joined_at", "joined_by", "lines", "order",
+                 "ordinals", "own_result", "parent", "path", "replayed", "run", "started_at", "task")
+
+    def __init__(self, run: Run, parent: Branch | None) -> None:
+        self.run, self.parent = run, parent
+        self.clock = self.forks = self.started_at = self.joined_at = 0
+        self.joined_by: Branch | None = None
+        self.children: list[Branch] = []  # that have not been joined
+        self.task: asyncio.Task[Any] | None = None
+        self.context: contextvars.Context | None = None
+        self.order = 0  # key of the result during whose handing over it ended
+        self.ordinals: tuple[int, ...] = ()
+        self.path = ""
+        self.generators: tuple[random.Random, random.Random] | None = None
+        self.replayed = self.own_result = False
+        self.lines: list[Any] = []
+        if parent is not None:
+            parent.tick()
+            parent.forks += 1
+            self.started_at = parent.clock
+            self.ordinals = (*parent.ordinals, parent.forks)
+            self.path = ".".join(map(str, self.ordinals))
+            self.replayed, self.own_result = parent.replayed, parent.own_result
+            parent.children.append(self)
+
+    def tick(self) -> None:
+        """Counts a named call or a fork, and joins the children if all of them have ended."""
+        self.join()
+        self.clock += 1
+
+    def join(self) -> None:
+        """Takes note that the code has gone on after the ends of its children."""
+        if self.children and all(c.task is not None and c.task.done() for c in self.children):
+            self.clock += 1
+            for c in self.children:
+                c.joined_by, c.joined_at = self, self.clock
+                if not c.replayed:
+                    self.write_lines()
+                    self.replayed = False
+                self.own_result = self.own_result and c.own_result
+            self.children.clear()
+
+    def come_to_wait(self) -> None:
+        """Takes note of a wait without a record of its own."""
+        if self.own_result:
+            self.lines.clear()
+
+    def log_line(self, logger: logging.Logger, record: logging.LogRecord) -> None:
+        """Writes a log line of the code, or holds it back while the code may be replaying: it is written once."""
+        if self.run.quitted or self.run.replaying:
+            return
+        if self.replayed:
+            self.lines.append((logger, record))
+        else:
+            logger.handle(record)
+
+    def write_lines(self) -> None:
+        """Writes the lines that were held back, because the code is past its recorded calls."""
+        self.replayed = False
+        if self.lines:
+            lines, self.lines = self.lines, []
+            if not self.run.quitted and not self.run.replaying:
+                for logger, record in lines:
+                    logger.handle(record)
+
+    def ended(self, task: asyncio.Task[Any]) -> None:
+        self.order = self.run.current
+        self.join()
+        self.run.orders[task] = self
+        self.run.loop.tasks.pop(task, None)
+        self.write_lines()
+
+
+class NameUse:
+    """The last use of a name within a run."""
+
+    __slots__ = ("at", "branch", "count", "in_flight")
+
+    def __init__(self, branch: Branch) -> None:
+        self.branch, self.at = branch, branch.clock
+        self.in_flight, self.count = True, 1
+
+    def precedes(self, other: Branch) -> bool:
+        """Whether the use comes before what a branch does now, in every replay."""
+        by, at = self.branch, self.at
+        while True:
+            line: Branch | None = other
+            if by is other:
+                return True
+            while line is not None and line.parent is not None:
+                if line.parent is by:
+                    return at <= line.started_at
+                line = line.parent
+            if by.joined_by is None:
+                return False
+            by, at = by.joined_by, by.joined_at

@@ -1,4 +1,4 @@
-"""The order of results, and cancellation.
+"""The names of calls, the recorded history, the order of results, and cancellation.
 
 The code gets results one at a time, as the server recorded them. A cancellation is recorded once the code owes nothing,
 and takes effect when that record is handed over.
@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
-from ._calls import ACTIVE, CANCELLED, FUNCTION, HELD, OVER, QUEUED, RECORDED, REPORTED, SIGNAL, Call, StepCall
-from ._convert import printable
+from . import _parking, codec
+from ._calls import ACTIVE, CANCELLED, CHILD, FUNCTION, HELD, OVER, QUEUED, RECORDED, REPORTED, SIGNAL, Call, StepCall
+from ._convert import check_name, printable
+from ._loop import Branch, NameUse, where
 from ._outbox import ASKS, Op
 from ._waits import ChildrenCall, ChildState
-from .v1 import common_pb2 as common
-from .v1 import workflow_pb2 as f
+from .errors import Coded, DecodeError, KagziError, error_detail
+from .v1 import common_pb2 as common, workflow_pb2 as f
 
 if TYPE_CHECKING:
     from ._run import Run
+
+OWN = "kagzi:"
+CANCEL_NAME = "kagzi:cancelled"
+PATCHED = "kagzi:patched:"
+_VERDICT = "kagzi:ended"
 
 
 def end_call(run: Run, call: Call, how: int) -> None:
@@ -140,9 +147,6 @@ def children_ended(run: Run, steps: Iterable[f.Step], asked: list[ChildState], o
     return bool(by_name)
 
 
-CANCEL_NAME = "kagzi:cancelled"
-
-
 def ask_cancel(run: Run, until: float) -> bool:
     """Records that the run is being cancelled, and when its grace period ends; true the first time."""
     first = not run.cancel_asked
@@ -220,3 +224,176 @@ def lose(run: Run, d: common.ErrorDetail) -> None:
     """Drops a run that another worker has or that has ended. Whatever its code does no longer counts."""
     run.worker.log.info("lease of run %s lost; stopping its code: %s", run.task.run_id, printable(d.message))
     run.over("lost")
+
+
+def read_record(run: Run, name: str, p: common.Payload, annotation: Any) -> Any:
+    """Returns a recorded result; one that cannot be read fails the run."""
+    try:
+        return codec.decode(run.codec, p, run.payload_info("step", name), annotation)
+    except KagziError as e:
+        error = DecodeError(f"recorded result of step {name}: {e}", getattr(e, "path", ""), "unreadable")
+        run.unreadable = run.unreadable or name
+        run.fail(error_detail(error))
+        raise error from e
+
+
+def judge(run: Run, call: Call, d: common.ErrorDetail) -> None:
+    """Records the outcome of a call that its own record does not show."""
+    run.verdicts[call.name] = d
+    run.verdict_count += 1
+    name = _VERDICT if run.verdict_count == 1 else f"{_VERDICT}:{run.verdict_count}"
+    run.send("fail_step", step_name=name, branch=call.branch.path, error=d, started=run.now(), hold=True)
+
+
+def complete_own(run: Run, name: str, branch: str, p: common.Payload) -> Op:
+    return run.send("complete_step", step_name=name, branch=branch, output=p, started=run.now())
+
+
+def record(run: Run, branch: Branch, name: str, value: Callable[[], Any], annotation: Any = Any) -> Any:
+    """Returns a value that is computed in place and recorded, also during a cancellation."""
+    if run.quitted or run.closing or run.loop.dead:
+        return value()
+    if branch.path:
+        name += "/" + branch.path
+    name, recorded = claim(run, branch, name, FUNCTION, "")
+    run.names[name].in_flight = False
+    if recorded is not None and recorded.status == f.STEP_STATUS_COMPLETED:
+        run.release()
+        return run.read_record(name, recorded.output, annotation)
+    if recorded is None:
+        branch.write_lines()
+    made = value()
+    run.complete_own(name, branch.path, codec.encode(run.codec, made, run.payload_info("step", name)))
+    run.release()
+    return made
+
+
+def remember(run: Run, s: f.Step) -> None:
+    run.recorded = max(run.recorded, s.settled)
+    name = s.name
+    if name == _VERDICT or name.startswith(_VERDICT + ":"):
+        run.verdict_count += 1
+        if s.status == f.STEP_STATUS_FAILED and "step" in s.error.metadata:
+            run.verdicts[s.error.metadata["step"]] = s.error
+        return
+    if name == CANCEL_NAME:
+        read_cancel(run, s)
+        return
+    if s.settled < 0:  # no worker has been told its result yet
+        s = _untold(s)
+    run.history[name] = s
+    if name.startswith(OWN):
+        if not _is_true_patch(run, s):
+            return
+        run.own_left += 1
+    elif (s.kind == SIGNAL and s.settled > 0 and not s.overridden_by and s.status == f.STEP_STATUS_COMPLETED
+          and not s.signal_timed_out):
+        run.unreceived.add(name)
+    owed = run.worker.session.keeps_order and s.begun_in >= run.task.owed_from  # the code has to make the call
+    run.uncalled[name] = owed
+    run.owing += owed
+
+
+def _is_true_patch(run: Run, s: f.Step) -> bool:
+    rest = s.name.removeprefix(PATCHED)
+    if rest == s.name:
+        return False
+    for removed in run.worker.removed_patches:
+        after = rest.removeprefix(removed)
+        if after != rest and (not after or after[0] in "/:"):
+            return False
+    try:
+        return bool(codec.decode(run.codec, s.output, run.payload_info("step", s.name)))
+    except KagziError:
+        return False
+
+
+def _untold(s: f.Step) -> f.Step:
+    """Returns a step as the code knows it, if no worker has been told its result yet."""
+    told = f.Step()
+    told.CopyFrom(s)
+    told.status, told.settled = f.STEP_STATUS_RUNNING, 0
+    told.ClearField("output")
+    told.ClearField("error")
+    return told
+
+
+def claim(run: Run, branch: Branch, written: str, kind: int, detail: str) -> tuple[str, f.Step | None]:
+    """Takes a name for a call: returns the name under which it is recorded, and its record."""
+    branch.tick()
+    try:
+        if written not in run.names:
+            check_name("step", written)
+        while True:
+            name = _next_name(run, branch, written)
+            record = run.history.get(name)
+            if record is None or _matches(record, kind, detail):
+                _made(run, name)
+                if record is not None or name in run.verdicts:
+                    final = name in run.verdicts or (record is not None and recorded_as(record, kind))
+                    branch.lines.clear()
+                    branch.replayed = final
+                    branch.own_result = kind in (FUNCTION, CHILD)
+                return name, record
+            misfit = Coded(
+                f"step {name} is recorded as {_parking.kind_name(record.kind)}, but the code now makes a "
+                f"{_parking.kind_name(kind)}: this is not the code that the run started with", "nondeterministic")
+            if not run.worker.session.keeps_order:
+                raise misfit
+            if run.uncalled.get(name):
+                run.misfit = f.Call(name=name, kind=kind, branch=branch.path, detail=detail)  # type: ignore[arg-type]
+                _parking.diverge(run)
+                raise misfit
+            _made(run, name)
+            run.names[name].in_flight = False
+    except KagziError as e:
+        raise run.reject(e) from None
+
+
+def _next_name(run: Run, branch: Branch, written: str) -> str:
+    use, name = run.names.get(written), written
+    if use is not None:
+        if use.in_flight or not use.precedes(branch):
+            raise _clash(written)
+        use.branch, use.at = branch, branch.clock
+        while True:
+            use.count += 1
+            name = f"{written}:{use.count}"
+            other = run.names.get(name)
+            if other is None:
+                check_name("numbered step", name)
+                break
+            if other.in_flight or not other.precedes(branch):
+                raise _clash(name)
+    run.names[name] = NameUse(branch)
+    return name
+
+
+def _made(run: Run, name: str) -> None:
+    owed = run.uncalled.pop(name, None)
+    if owed is None:
+        return
+    if name.startswith(OWN):
+        run.own_left -= 1
+    if owed:
+        run.owing -= 1
+
+
+def _clash(name: str) -> Coded:
+    return Coded(f"step name {name} is used by two branches at once, at {where()}; give each its own name, such as "
+                 f"{name}-1 and {name}-2", "step_name_clash")
+
+
+def _matches(s: f.Step, kind: int, detail: str) -> bool:
+    if s.kind == f.STEP_KIND_UNSPECIFIED or s.kind not in f.StepKind.values():  # of a newer server
+        return True
+    return s.kind == kind and (not s.signal_name or s.signal_name == detail)
+
+
+def recorded_as(s: f.Step, kind: int) -> bool:
+    """Whether a call of that kind returns from the record. The start of a child does so while the child runs."""
+    if s.status == f.STEP_STATUS_COMPLETED:
+        return True
+    if s.status == f.STEP_STATUS_FAILED:
+        return s.error.code != common.ERROR_CODE_CRASHED or bool(s.child_run_id)
+    return s.status == f.STEP_STATUS_RUNNING and kind == CHILD

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.json_format import ParseDict, ParseError
-from google.protobuf.message import Message
 
-from . import _ending, codec
+from . import _parking, codec
 from ._blocking import Client
 from ._convert import printable, unix
 from ._define import Workflow
@@ -23,9 +22,7 @@ from ._details import status_name
 from ._outbox import Op
 from ._run import Run
 from .errors import ConfigError, KagziError, NotFound
-from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
-from .v1 import workflow_pb2 as f
+from .v1 import common_pb2 as common, worker_pb2 as w, workflow_pb2 as f
 
 if TYPE_CHECKING:
     from ._code import WorkflowCode
@@ -76,19 +73,9 @@ class Record:
     def task(self) -> w.Task:
         """Returns the task that a worker would get for the run."""
         r = self.run
-        task = w.Task(history=self.steps, task_queue=r.task_queue, attempt=r.attempts,
+        both = {field.name: value for field, value in r.ListFields() if field.name in w.Task.DESCRIPTOR.fields_by_name}
+        return w.Task(**both, history=self.steps, attempt=r.attempts,
                       cancel_requested=r.HasField("cancel_requested_at"))
-        for name in ("namespace", "run_id", "workflow_type", "version", "input", "deadline_at", "retry_policy",
-                     "timeouts", "external_id", "parent_run_id", "schedule_id", "scheduled_at", "cancel_grace_until",
-                     "failed_run_id", "owed_from"):
-            value = getattr(r, name)
-            if isinstance(value, Message):
-                if r.HasField(name):
-                    getattr(task, name).CopyFrom(value)
-            else:
-                setattr(task, name, value)
-        task.tags.update(r.tags)
-        return task
 
 
 def _still_open(s: f.Step) -> f.Step:
@@ -116,11 +103,10 @@ class Recorded:
         if op.kind in ("complete_workflow", "fail_workflow", "release_task") and not self._verdict.done():
             self._verdict.set_result(op)
 
-    def withdraw(self, op: Op) -> None:
+    def forget(self, _: object) -> None:
         """Does nothing."""
 
-    def forget(self, run: Run) -> None:
-        """Does nothing."""
+    withdraw = forget
 
     def trusted(self) -> bool:
         """Returns False: no code of a step begins."""
@@ -128,11 +114,7 @@ class Recorded:
 
 
 async def replay(worker: Worker, code: WorkflowCode, record: Record, limit: float | None = None) -> Divergence | None:
-    """Runs code against a record; returns the first difference, None if they agree.
-
-    Raises:
-        TimeoutError: The code came to no end within limit seconds.
-    """
+    """Runs code against a record for at most limit seconds; returns the first difference, None if they agree."""
     worker.loop = asyncio.get_running_loop()
     verdict: asyncio.Future[Op] = worker.loop.create_future()
     worker.session = Recorded(verdict)  # type: ignore[assignment]
@@ -162,7 +144,7 @@ def _compare(run: Run, record: Record, end: w.SessionRequest) -> Divergence | No
 
     failure = end.fail_workflow.error if end.HasField("fail_workflow") else None
     said = f"the run failed: {failure.message[:_PREVIEW]}" if failure is not None else ""
-    made = _ending.divergence(run).made if run.held or run.misfit is not None else []
+    made = _parking.divergence(run).made if run.held or run.misfit is not None else []
     if failure is not None and failure.type == "unreadable":
         return differs(run.unreadable, "a value that the code can read", failure.message)
     if run.rejected and run.misfit is None:
@@ -170,14 +152,14 @@ def _compare(run: Run, record: Record, end: w.SessionRequest) -> Divergence | No
     if not said and end.HasField("complete_workflow"):
         said = "the run continued as new" if end.complete_workflow.HasField("continue_as") else (
             "the run completed with " + _preview(run, end.complete_workflow.output))
-    missed = _ending.owed(run)
+    missed = _parking.owed(run)
     waits = [f.Call(name=c.name, kind=c.kind) for c in run.open if c.record is not None]
-    got = said or (f"nothing beyond {_ending.call_names(waits[:1])}" if waits and not made else
-                   _ending.call_names(made))
+    got = said or (f"nothing beyond {_parking.call_names(waits[:1])}" if waits and not made else
+                   _parking.call_names(made))
     if run.misfit is not None:
-        return differs(run.misfit.name, _ending.call_names([c for c in missed if c.name == run.misfit.name]), got)
+        return differs(run.misfit.name, _parking.call_names([c for c in missed if c.name == run.misfit.name]), got)
     if missed:
-        return differs(missed[0].name, _ending.call_names(missed[:1]), got)
+        return differs(missed[0].name, _parking.call_names(missed[:1]), got)
     return _compare_ends(run, record, end, said)
 
 
@@ -209,11 +191,7 @@ def _preview(run: Run, p: common.Payload) -> str:
 
 
 def load_capsule(file: str | Path, run_id: str = "") -> Record:
-    """Reads a run of a capsule, the exported one unless run_id names another.
-
-    Raises:
-        ConfigError: The file is no capsule, or has no such run.
-    """
+    """Reads a run of a capsule, the exported one unless run_id names another."""
     try:
         with zipfile.ZipFile(file) as z:
             manifest = json.loads(z.read("manifest.json"))

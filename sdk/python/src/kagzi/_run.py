@@ -16,17 +16,15 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from . import _ending, _history, _notes, _order, _parking, _trace, codec
+from . import _code, _order, _parking, _trace, codec
 from ._calls import ACTIVE, CANCELLED, CHILD, OVER, RECORDED, Call, StepCall
 from ._convert import set_time, unix
-from ._loop import Parked, RunLoop, current
-from ._naming import OWN, Branch, NameUse, claim, recorded_as
+from ._loop import Branch, NameUse, Parked, RunLoop, current
+from ._order import OWN, claim, recorded_as
 from ._outbox import ASKS, Op, may_end_lease
 from ._waits import ChildrenCall, ChildState, hint
 from .errors import ConfigError, error_detail, lease_gone
-from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
-from .v1 import workflow_pb2 as f
+from .v1 import common_pb2 as common, worker_pb2 as w, workflow_pb2 as f
 
 if TYPE_CHECKING:
     from ._code import WorkflowCode
@@ -44,18 +42,16 @@ class Run:
     replaying = False  # against a record, without a server
     rejected = False  # the SDK failed it
     unreadable = ""  # the step whose recorded result cannot be read
-    fail, drop_after, reject, misused = _ending.fail, _ending.drop_after, _ending.reject, _ending.misused
+    fail, reject, misused = _parking.fail, _parking.reject, _parking.misused
     ask_cancel, ends_with, lose = _order.ask_cancel, _order.ends_with, _order.lose
     give_back, ask_pause = _parking.give_back, _parking.ask_pause
     go_on, pause_if_idle, alone = _parking.go_on, _parking.pause_if_idle, _parking.alone
-    read_record, judge, complete_own = _history.read_record, _history.judge, _history.complete_own
+    read_record, judge, complete_own = _order.read_record, _order.judge, _order.complete_own
     hand, report, release = _order.hand, _order.report, _order.release
-    children_ended = _order.children_ended
+    record, children_ended = _order.record, _order.children_ended
     suspend, resume = _parking.suspend, _parking.resume
-    record, patched = _history.record, _history.patched
-    note, note_lost, log_line, rest = _notes.note, _notes.note_lost, _notes.log_line, _notes.rest
+    note, rest, warn_large = _code.note, _code.rest, _code.warn_large
     hint = hint
-    write_lines, come_to_wait, warn_large = _notes.write_lines, _notes.come_to_wait, _notes.warn_large
 
     def __init__(self, worker: Worker, task: w.Task, code: WorkflowCode) -> None:
         self.worker, self.code = worker, code
@@ -154,7 +150,7 @@ class Run:
         """Starts the code, with the whole history."""
         for s in steps:
             self.size += s.output.ByteSize()
-            _history.remember(self, s)
+            _order.remember(self, s)
         _order.try_cancel(self)
         self.root_branch.replayed = bool(self.uncalled)
         context = contextvars.Context()
@@ -196,9 +192,9 @@ class Run:
                 if self.quitted or self.closing:
                     break
                 if self.loop.exit is not None:
-                    self._exited(self.loop.exit)
+                    self.fail(error_detail(self.loop.exit))
                     break
-                if self.main_over and _ending.finish(self):
+                if self.main_over and _parking.finish(self):
                     break
                 self._start_calls()
                 if self.closing or not _order.hand_next(self):
@@ -210,8 +206,8 @@ class Run:
             return
         if self.closing or self.main_over:
             return
-        if _ending.at_rest(self):
-            _ending.diverge(self)
+        if _parking.at_rest(self):
+            _parking.diverge(self)
         elif self.working == 0:
             _parking.idle(self)
 
@@ -219,7 +215,7 @@ class Run:
         if not self.loop._ready:
             return
         watch, reporter = self.worker.watch, self.worker.reporter
-        watch.enter(self)
+        watch.run, watch.since = self, time.monotonic()
         try:
             if reporter is None:
                 self.loop.run_ready()
@@ -227,13 +223,7 @@ class Run:
                 with reporter:
                     self.loop.run_ready()
         finally:
-            watch.leave()
-
-    def _exited(self, e: BaseException) -> None:
-        self.fail(error_detail(e))
-        if self.quitted:
-            self.going = False
-            self.drop()
+            watch.run = None
 
     def drop(self) -> None:
         if self.loop.dead or self.going:
@@ -314,7 +304,7 @@ class Run:
             call.name, call.record = claim(self, call.branch, call.written, call.kind, call.detail)
         else:
             call.branch.tick()
-            self.come_to_wait(call.branch)
+            call.branch.come_to_wait()
             call.branch.own_result = False
         self.calling += 1
         call.number = self.calling
@@ -336,13 +326,13 @@ class Run:
         elif self.cancelled and not call.clean:
             self.hand(call, CANCELLED)
         elif record is not None:
-            self.write_lines(call.branch)
+            call.branch.write_lines()
             self._activate(call)
         else:
             self.held.append(call)
         self.release()
         if call.state == ACTIVE and record is None:
-            self.write_lines(call.branch)
+            call.branch.write_lines()
 
     def _open_children(self, call: ChildrenCall) -> None:
         ended = any((v := self.verdicts.get(c.name)) is not None and v.code == common.ERROR_CODE_CANCELLED
@@ -404,22 +394,14 @@ class Run:
                 call.body()
         self.bodies = waiting
 
-    def going_on(self) -> bool:
-        return bool(self.loop._ready)
-
     # Operations.
 
     def send(self, kind: str, answer: Callable[[w.SessionResponse], None] | None = None,
              refused: Callable[[common.ErrorDetail], None] | None = None, /, *, started: float = 0.0,
              **fields: Any) -> Op:
-        """Sends an operation of this lease. The answer is taken when it is durable.
+        """Sends an operation of this lease, of a kind and with fields as on the wire; what is None stays unset.
 
-        Args:
-            kind: As on the wire.
-            answer: Gets the answer.
-            refused: Gets a final refusal.
-            started: Time for started_at, by the server's clock.
-            **fields: Further fields of the operation; what is None stays unset.
+        answer gets the answer, which is durable, and refused a final refusal. started is by the server's clock.
         """
         msg, task = w.SessionRequest(), self.task
         made = getattr(msg, kind)  # fields are set in place, because messages are copied when they become fields
@@ -440,7 +422,7 @@ class Run:
         if self.ended:
             return op  # it would count for nothing
         if may_end_lease(msg, kind):
-            _notes.flush(self)
+            _code.flush(self)
             self.leaving = op
         if kind in ASKS:
             self.asking += 1
@@ -456,7 +438,7 @@ class Run:
             if lease_gone(r.error):
                 self.lose(r.error)
             else:
-                _ending.refused(self, op, r.error)
+                _parking.refused(self, op, r.error)
             return
         del self.ops[op.index]
         if (self.results or op.kind in ASKS) and r.WhichOneof("event") in _PLACES:

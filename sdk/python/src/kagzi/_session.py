@@ -14,18 +14,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc
 
-from . import _heartbeat, _outbox
+from . import _outbox
 from ._contract import METHODS
 from ._outbox import FATAL, Op
-from ._wire import metadata, options
+from ._wire import dial, metadata
 from .errors import ServerError, call_error, detail_error, repeatable
-from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
-from .v1 import workflow_pb2 as f
+from .v1 import common_pb2 as common, worker_pb2 as w, workflow_pb2 as f
 
 if TYPE_CHECKING:
     from ._run import Run
@@ -33,14 +31,13 @@ if TYPE_CHECKING:
 
 _EOF: Any = getattr(grpc.aio, "EOF")  # noqa: B009  stubs do not know it
 _HELLO_TIMEOUT = 15.0
-_STATUSES = {f.WORKFLOW_STATUS_COMPLETED: 0, f.WORKFLOW_STATUS_FAILED: 1}
 
 
 class _Broken(Exception):
     """The stream ended; the connection is made again."""
 
 
-class Refused(Exception):
+class _Refused(Exception):
     """The server refuses the worker, which a repeat cannot change."""
 
     def __init__(self, error: ServerError) -> None:
@@ -49,12 +46,7 @@ class Refused(Exception):
 
 
 class Session:
-    """The connection of a worker.
-
-    Args:
-        worker: The worker.
-        deliver: Called in the thread of the connection when there are events to take, once for many.
-    """
+    """The connection of a worker. It calls deliver, in its thread, when there are events to take, once for many."""
 
     def __init__(self, worker: Worker, deliver: Callable[[], None]) -> None:
         self.worker, self._deliver, self.endpoint, self.log = worker, deliver, worker.endpoint, worker.log
@@ -63,13 +55,13 @@ class Session:
         self.lease = 30.0
         self.interval = 10.0
         self.held: dict[str, str] = {}  # lease tokens by run id
-        self.child: _heartbeat.Child | None = None  # a process that beats, too
+        self.child: _outbox.Child | None = None  # a process that beats, too
         self.refused: ServerError | None = None
         self.draining = self.parting = self.stopped = False
 
         self._events: deque[tuple[str, Any]] = deque()
         self._delivering = False
-        self._posted: deque[Any] = deque()
+        self._posted: deque[Op | Callable[[], Any]] = deque()
         self._poked = False
         self._counts = [0, 0, 0, 0.0]  # completed, failed, runs, seconds
         self._lock = threading.Lock()
@@ -88,7 +80,8 @@ class Session:
         self.confirmed = (0.0, 0.0)  # monotonic and wall time of the last confirmed heartbeat
         self.contact = (time.monotonic(), time.time())
         self._given_up = 0.0
-        self._thread = threading.Thread(target=self._main, name="kagzi-connection", daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="kagzi-connection",
+                                        daemon=True)
         self._ready = threading.Event()
         self._parted = threading.Event()
 
@@ -100,12 +93,28 @@ class Session:
 
     def post(self, op: Op) -> None:
         """Sends an operation as soon as possible."""
-        self._posted.append(op)
-        self._poke()
+        self._command(op)
+
+    def _command(self, what: Op | Callable[[], Any]) -> None:
+        """Sends an operation, or runs an act in the thread of the connection."""
+        self._posted.append(what)
+        if not self._poked:
+            self._poked = True
+            try:
+                self._loop.call_soon_threadsafe(self._take_posted)
+            except RuntimeError:
+                pass  # the thread has ended
 
     def withdraw(self, op: Op) -> None:
         """Forgets an operation that need not be answered any more; what follows it waits for its answer."""
-        self._command(lambda: _outbox.withdraw(self, op))
+        def withdrawn() -> None:
+            assert op.run is not None
+            self._outboxes.get(op.run, {}).pop(op.index, None)
+            op.unknown = 0
+            if self._epoch and self._sent.get(op.msg.seq) is op:
+                self._withdrawn.setdefault(op.run, set()).add(op)
+
+        self._command(withdrawn)
 
     def forget(self, run: Run) -> None:
         """Forgets a run that is no longer held, and lets the server send another."""
@@ -127,9 +136,8 @@ class Session:
 
     def count(self, status: int, took: float) -> None:
         with self._lock:
-            at = _STATUSES.get(status)  # type: ignore[call-overload]
-            if at is not None:
-                self._counts[at] += 1
+            self._counts[0] += status == f.WORKFLOW_STATUS_COMPLETED
+            self._counts[1] += status == f.WORKFLOW_STATUS_FAILED
             self._counts[2] += 1
             self._counts[3] += took
 
@@ -154,7 +162,7 @@ class Session:
 
     def trusted(self) -> bool:
         """Whether new work may begin: less than 80 % of the lease have passed since the last confirmed heartbeat."""
-        return _heartbeat.elapsed(self.confirmed) < 0.8 * self.lease
+        return _outbox.elapsed(self.confirmed) < 0.8 * self.lease
 
     def load_history(self, run: Run) -> None:
         """Fetches the rest of a history, or of a task with a base all; the events are ``history``, ``unreadable``."""
@@ -162,26 +170,11 @@ class Session:
 
     # The thread.
 
-    def _command(self, act: Callable[[], Any]) -> None:
-        self._posted.append(act)
-        self._poke()
-
-    def _poke(self) -> None:
-        if not self._poked:
-            self._poked = True
-            try:
-                self._loop.call_soon_threadsafe(_outbox.take_posted, self)
-            except RuntimeError:
-                pass  # the thread has ended
-
     def _event(self, kind: str, what: Any) -> None:
         self._events.append((kind, what))
         if not self._delivering:
             self._delivering = True
             self._deliver()
-
-    def _main(self) -> None:
-        asyncio.run(self._serve())
 
     def _keep(self, task: asyncio.Future[Any]) -> None:
         self._tasks_of_ours.add(task)
@@ -193,36 +186,26 @@ class Session:
         self._kick = asyncio.Event()
         self._tasks_of_ours: set[asyncio.Future[Any]] = set()
         self._ready.set()
-        self._keep(asyncio.ensure_future(_heartbeat.watch(self)))
+        self._keep(asyncio.ensure_future(_outbox.watch(self)))
         if self.worker.beats_apart:
-            self.child = _heartbeat.Child(self.endpoint)
+            self.child = _outbox.Child(self.endpoint)
         failures = 0
-        self._channel = self._dial()
+        self._channel = dial(grpc.aio, self.endpoint, soon=False)
         while not self.stopped and not self.parting:
-            registered = False
             try:
-                registered = await self._one_session()
-            except Refused as e:
-                if not self._forget_id(e.error):
-                    self.refused = e.error
-                    break
-                continue
-            except _Broken as e:
-                reason: object = e
-            except grpc.aio.AioRpcError as e:
-                error = call_error(e)
-                if e.code() in FATAL:
-                    if not self._forget_id(error):
-                        self.refused = error
-                        break
+                await self._one_session()
+            except _Refused as e:
+                if self._forget_id(e.error):
                     continue
-                reason, registered = error, self._registered
-            else:
-                reason = "the stream ended"
+                self.refused = e.error
+                break
+            except (_Broken, grpc.aio.AioRpcError) as e:
+                lost = isinstance(e, grpc.aio.AioRpcError) and self._registered
+                reason: object = call_error(e) if isinstance(e, grpc.aio.AioRpcError) else e
             self._close_stream()
             if self.stopped or self.parting:
                 break
-            failures = 1 if registered else failures + 1
+            failures = 1 if lost else failures + 1
             limit = 2 if self.draining else min(60, 2 ** (failures - 1))
             pause = random.uniform(0, limit)
             self.log.warning("no session with the server at %s; connecting again within %.1f s: %s",
@@ -252,12 +235,6 @@ class Session:
             if self.draining and until - time.monotonic() > 0.1:
                 return
 
-    def _dial(self) -> grpc.aio.Channel:
-        credentials, opts = self.endpoint.credentials(), options(self.endpoint, soon=False)
-        if credentials is None:
-            return grpc.aio.insecure_channel(self.endpoint.target(), opts)
-        return grpc.aio.secure_channel(self.endpoint.target(), credentials, opts)
-
     def _forget_id(self, error: ServerError) -> bool:
         """Drops an id that the server chose and no longer accepts; false for other refusals."""
         if error.code not in ("NOT_FOUND", "CONFLICT") or not self.worker_id or self.worker_id == self._own_id:
@@ -266,13 +243,18 @@ class Session:
         self.worker_id = ""
         return True
 
-    async def _one_session(self) -> bool:
+    async def _one_session(self) -> NoReturn:
+        """Serves one stream until it ends, which raises why."""
         self._registered = False
         _, path, _, parse = METHODS["Session"]
         stream = self._channel.stream_stream(path, response_deserializer=parse)(
             metadata=metadata(self.endpoint))
         try:
-            return await self._on_stream(stream)
+            await self._on_stream(stream)
+        except grpc.aio.AioRpcError as e:
+            if e.code() in FATAL:
+                raise _Refused(call_error(e)) from None
+            raise
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -281,7 +263,7 @@ class Session:
         finally:
             stream.cancel()
 
-    async def _on_stream(self, stream: Any) -> bool:
+    async def _on_stream(self, stream: Any) -> NoReturn:
         hello, at = w.RegisterRequest(), (time.monotonic(), time.time())
         hello.CopyFrom(self.worker.hello)
         self._own_id = hello.worker_id
@@ -299,10 +281,10 @@ class Session:
         if first.HasField("error"):
             if repeatable(first.error) or first.error.code == common.ERROR_CODE_PRECONDITION_FAILED:
                 raise _Broken(first.error.message)
-            raise Refused(detail_error(first.error))
+            raise _Refused(detail_error(first.error))
         self._welcomed(first.welcome, at)
         writer = asyncio.ensure_future(_outbox.write(self, stream))
-        beats = asyncio.ensure_future(_heartbeat.beats(self))
+        beats = asyncio.ensure_future(_outbox.beats(self))
         try:
             while True:
                 r = await stream.read()
@@ -318,9 +300,8 @@ class Session:
             beats.cancel()
             await asyncio.gather(writer, beats, return_exceptions=True)
         await self._raise(stream)
-        return True
 
-    async def _raise(self, stream: Any) -> None:
+    async def _raise(self, stream: Any) -> NoReturn:
         if await stream.code() is grpc.StatusCode.OK:
             raise _Broken("the server closed the session")
         raise grpc.aio.AioRpcError(await stream.code(), await stream.initial_metadata(),
@@ -340,7 +321,7 @@ class Session:
         self._registered = True
         self.log.info("worker %s registered%s: namespace %s, server %s", r.worker_id,
                       "" if first else " again, on a new session", self.endpoint.namespace, self.endpoint.address)
-        _heartbeat.beat(self)
+        _outbox.beat(self)
         for ops in self._outboxes.values():
             for op in ops.values():
                 op.later = False
@@ -387,16 +368,72 @@ class Session:
                 return
             ops = self._outboxes.get(op.run)
             if ops is None or ops.get(op.index) is not op:
-                _outbox.answered_late(self, op)
+                self._answered_late(op)
                 return
             if kind == "error" and repeatable(r.error):
-                _outbox.repeat_later(self, op, ops)
+                self._repeat_later(op)
                 return
             self._repeats.pop(op.run, None)
             if kind != "error" or not op.ends(r.error):
                 op.unknown = 0  # operations after it may take effect
                 del ops[op.index]
             self._event("answer", (op, r))
+
+    def _take_posted(self) -> None:
+        self._poked = False
+        posted = self._posted
+        while posted:
+            op = posted.popleft()
+            if not isinstance(op, Op):
+                op()
+                continue
+            if op.run is None:
+                self._enqueue(op)
+                continue
+            ops = self._outboxes.get(op.run)
+            if ops is None:
+                ops = self._outboxes[op.run] = {}
+            if ops:
+                op.prev = next(reversed(ops.values()))
+            ops[op.index] = op
+            if self._withdrawn.get(op.run):
+                op.later = True
+            elif op.prev is not None and (op.prev.later or op.prev.epoch != self._epoch or not self._epoch):
+                op.later = op.prev.later  # it is sent together with that one
+            else:
+                self._enqueue(op)
+        self._kick.set()
+
+    def _answered_late(self, op: Op) -> None:
+        """Takes the answer to an operation that was withdrawn: what waits for it goes on."""
+        assert op.run is not None
+        left = self._withdrawn.get(op.run, set())
+        left.discard(op)
+        if not left and self._withdrawn.pop(op.run, None) is not None:
+            for waiting in self._outboxes.get(op.run, {}).values():
+                if waiting.later:
+                    waiting.later = False
+                    self._enqueue(waiting)
+
+    def _repeat_later(self, op: Op) -> None:
+        op.later = True
+        run = op.run
+        assert run is not None
+        tries = self._repeats.get(run, 0)
+        if tries < 0:
+            return  # scheduled
+        self._repeats[run] = -(tries + 1)
+        delay = min(0.1 * 2 ** min(tries + 1, 10), 10.0)
+
+        def repeat() -> None:
+            if run in self._repeats:
+                self._repeats[run] = abs(self._repeats[run])
+            for again in list(self._outboxes.get(run, {}).values()):
+                if again.later:
+                    again.later, again.epoch = False, 0
+                    self._enqueue(again)
+
+        self._loop.call_later(delay / 2 + random.uniform(0, delay / 2), repeat)
 
     def _enqueue(self, op: Op, *, first: bool = False) -> bool:
         if self._epoch == 0 or op.epoch == self._epoch:
@@ -406,13 +443,9 @@ class Session:
         self._kick.set()
         return True
 
-    # Heartbeats and the lease.
-
     async def _again(self) -> None:
         await self._channel.close()
-        self._channel = self._dial()
-
-    # The rest of what the worker asks for.
+        self._channel = dial(grpc.aio, self.endpoint, soon=False)
 
     def _forgotten(self, run: Run) -> None:
         self._outboxes.pop(run, None)
@@ -441,10 +474,7 @@ class Session:
             if not self._goodbye(False, answered):
                 self._parted.set()
 
-        if self._epoch:
-            _heartbeat.beat(self, goodbye)
-        else:
-            self._parted.set()
+        _outbox.beat(self, goodbye)
 
 
 _MACHINES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}

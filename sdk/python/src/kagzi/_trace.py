@@ -11,16 +11,13 @@ from .errors import error_type
 if TYPE_CHECKING:
     from ._run import Run
 
-_context: Any
-_trace: Any
-_propagator: Any
 try:
     from opentelemetry import context, trace
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 except ImportError:
-    _context = _trace = _propagator = None
+    _trace: Any = None
 else:
-    _context, _trace, _propagator = context, trace, TraceContextTextMapPropagator()
+    _trace, _context, _propagator = trace, context, TraceContextTextMapPropagator()
 
 
 def traceparent() -> str:

@@ -1,24 +1,30 @@
-"""Waits that only the server can end: for signals and child runs."""
+"""Waits that only the server can end, for signals and child runs; and child runs, as workflow code starts them."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, Unpack, cast, overload
 
-from . import codec
+from . import codec, errors
 from ._calls import ACTIVE, CANCELLED, CHILD, PARK_SETTLE, REPORTED, SIGNAL, Call
 from ._convert import unix, wire_duration
-from .errors import DecodeError, StepError, cancelled_error, error_detail, step_error
-from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
-from .v1 import workflow_pb2 as f
+from ._define import In, Out, Workflow, branch_of, cleaning
+from ._details import encode_input, target
+from .errors import DecodeError, RunError, StepError, cancelled_error, error_detail, step_error
+from .policy import ChildOptions, StartOptions, start_request
+from .v1 import common_pb2 as common, worker_pb2 as w, workflow_pb2 as f
 
 if TYPE_CHECKING:
-    from ._naming import Branch
+    from ._loop import Branch
     from ._outbox import Op
     from ._run import Run
 
+ParentClose = Literal["abandon", "cancel", "terminate"]
+_PARENT_CLOSE = {"abandon": common.PARENT_CLOSE_POLICY_ABANDON, "cancel": common.PARENT_CLOSE_POLICY_CANCEL,
+                 "terminate": common.PARENT_CLOSE_POLICY_TERMINATE}
+Answer: TypeAlias = Callable[[w.SessionResponse], None]
 _ASK_FIRST, _ASK_MOST = 1.0, 10.0  # seconds between questions about a signal or child
 
 
@@ -31,16 +37,13 @@ class ServerWait(Call):
         self.hinted = False
         self.interval, self.late = _ASK_FIRST, PARK_SETTLE
 
-    def ask(self, hold: bool) -> Callable[[Callable[[w.SessionResponse], None]], Op]:
-        """Returns what sends the question for the result, and takes what gets the answer."""
+    def ask(self, hold: bool, taken: Answer) -> Op:
+        """Asks for the result; taken gets the answer."""
         raise NotImplementedError
 
     def answered(self, r: w.SessionResponse, op: Op) -> bool:
         """Takes the answer; false if there is no result yet."""
         raise NotImplementedError
-
-    def start(self) -> None:
-        self.woken()
 
     def woken(self) -> None:
         run = self.run
@@ -66,7 +69,7 @@ class ServerWait(Call):
             else:
                 self.pause()
 
-        op = self.ask(hold)(taken)
+        op = self.ask(hold, taken)
 
     def pause(self) -> None:
         """Waits until it is time to ask again."""
@@ -88,8 +91,6 @@ class ServerWait(Call):
 
 
 class SignalCall(ServerWait):
-    """Waits for a signal."""
-
     kind = SIGNAL
 
     def __init__(self, run: Run, branch: Branch, name: str, result: Any, limit: float | None, clean: bool) -> None:
@@ -106,9 +107,9 @@ class SignalCall(ServerWait):
             self.due = self.run.now() + max(self.limit, 0.0)
         self.woken()
 
-    def ask(self, hold: bool) -> Callable[[Callable[[w.SessionResponse], None]], Op]:
+    def ask(self, hold: bool, taken: Answer) -> Op:
         limit = None if self.limit is None else wire_duration(max(self.limit, 0.001))
-        return lambda taken: self.send("await_signal", taken, signal_name=self.signal, hold=hold, timeout=limit)
+        return self.send("await_signal", taken, signal_name=self.signal, hold=hold, timeout=limit)
 
     def answered(self, r: w.SessionResponse, op: Op) -> bool:
         answer = r.awaited_signal
@@ -180,8 +181,6 @@ def child_of(step: f.Step, name: str, known: float) -> ChildState:
 
 
 class ChildCall(Call):
-    """Starts a child run."""
-
     kind = CHILD
 
     def __init__(self, run: Run, branch: Branch, name: str, workflow_type: str,
@@ -217,9 +216,6 @@ class ChildCall(Call):
         self.run.judge(self, d)
         self.run.hand(self, REPORTED)
 
-    def woken(self) -> None:
-        pass
-
     def value(self) -> ChildState:
         if self.outcome == CANCELLED:
             raise cancelled_error(self.name)
@@ -229,6 +225,11 @@ class ChildCall(Call):
             assert self.record is not None
             self.child = self.run.children[self.name] = child_of(self.record, self.name, self.run.since)
         return self.child
+
+
+def ask_about(run: Run, children: list[ChildState], hold: bool, taken: Answer, *, any: bool = False) -> Op:
+    """Asks for the results of children; any: the answer comes when one of them has ended."""
+    return run.send("await_children", taken, child_run_ids=[c.run_id for c in children], any=any, hold=hold)
 
 
 class ChildrenCall(ServerWait):
@@ -241,7 +242,6 @@ class ChildrenCall(ServerWait):
         self.children = children
 
     def open_children(self) -> list[ChildState]:
-        """Returns the children without an outcome."""
         return [c for c in self.children if c.step is None]
 
     def start(self) -> None:
@@ -249,14 +249,8 @@ class ChildrenCall(ServerWait):
         self.known = still[0].known if still else 0.0
         self.woken()
 
-    def ask(self, hold: bool) -> Callable[[Callable[[w.SessionResponse], None]], Op]:
-        return self.ask_about(self.open_children(), False, hold)
-
-    def ask_about(self, children: list[ChildState], first: bool,
-                  hold: bool) -> Callable[[Callable[[w.SessionResponse], None]], Op]:
-        """Is ask for some of the children; first: the answer comes when one has ended."""
-        return lambda taken: self.run.send("await_children", taken, child_run_ids=[c.run_id for c in children],
-                                           any=first, hold=hold)
+    def ask(self, hold: bool, taken: Answer) -> Op:
+        return ask_about(self.run, self.open_children(), hold, taken)
 
     def answered(self, r: w.SessionResponse, op: Op) -> bool:
         return self.run.children_ended(r.awaited_children.steps, self.children, op)
@@ -272,3 +266,147 @@ def hint(run: Run, step: str) -> None:
         if isinstance(call, ServerWait) and (call.name == step or (isinstance(call, ChildrenCall) and any(
                 c.name == step for c in call.children))):
             call.hint()
+
+
+class Child(Generic[Out]):
+    """A child run that its parent can wait for: ``await child``, or ``await child.result()``."""
+
+    def __init__(self, state: ChildState, type: Any) -> None:
+        self._state, self._type = state, type
+        self._task: asyncio.Task[Out] | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The child's run id."""
+        return self._state.run_id
+
+    def __await__(self) -> Generator[Any, None, Out]:
+        return self.result().__await__()
+
+    def _waiting(self) -> asyncio.Task[Out]:
+        if self._task is None:
+            self._task = asyncio.ensure_future(self.result())
+        return self._task
+
+    async def result(self) -> Out:
+        """Waits until the child has ended and returns its result; may be called more than once.
+
+        Raises:
+            RunError: It ended without a result. One that continued as new has the result of its last run.
+            Cancelled: The run is being cancelled.
+        """
+        await _ended([self])
+        return self._outcome()
+
+    def _outcome(self) -> Out:
+        branch = branch_of("the wait for a child")
+        run, state, step_ = branch.run, self._state, self._state.step
+        assert step_ is not None
+        if step_.status == f.STEP_STATUS_FAILED:
+            d = step_.error
+            raise RunError(d.metadata.get("child_run_id", "") or step_.child_run_id or state.run_id,
+                           d.metadata.get("child_status", "") or "FAILED", d.message, type=d.type,
+                           code=errors.code_name(d.code), stack=d.stack, step=state.name,
+                           workflow_type=state.workflow_type, external_id=state.external_id,
+                           with_parent=bool(d.metadata.get("cancelled_with_parent", "")))
+        if step_.overridden_by:
+            return cast(Out, run.read_record(state.name, step_.output, self._type))
+        metadata = dict(step_.output.metadata)
+        owner = metadata.pop("child_run_id", "") or step_.child_run_id or state.run_id
+        p = common.Payload(data=step_.output.data, metadata=metadata)
+        try:
+            return cast(Out, codec.decode(run.codec, p, codec.PayloadInfo("output", run_id=owner), self._type))
+        except errors.KagziError as e:
+            raise run.reject(DecodeError(f"result of child {state.name}: {e}", getattr(e, "path", ""),
+                                         "unreadable")) from e
+
+
+async def _ended(children: list[Child[Any]]) -> None:
+    branch = branch_of("the wait for children")
+    await branch.run.make(ChildrenCall(branch.run, branch, [c._state for c in children], cleaning.get()))
+
+
+async def wait_all(children: Iterable[Child[Out]]) -> list[Out]:
+    """Waits until all children have ended, and returns their results in order. It wakes the run only once.
+
+    Raises:
+        RunError: One child ended without a result.
+        ExceptionGroup: Several did; it has a RunError for each.
+    """
+    them = list(children)
+    await _ended(them)
+    outs, failures = [], []
+    for c in them:
+        try:
+            outs.append(c._outcome())
+        except RunError as e:
+            failures.append(e)
+    if len(failures) == 1:
+        raise failures[0]
+    if failures:
+        raise ExceptionGroup(f"{len(failures)} of {len(them)} children ended without a result", failures)
+    return outs
+
+
+@overload
+async def start_child(name: str, workflow: Workflow[In, Out], input: In = ..., *, id: str = ...,
+                      parent_close: ParentClose = ..., **options: Unpack[ChildOptions]) -> Child[Out]: ...
+
+
+@overload
+async def start_child(name: str, workflow: str, input: Any = ..., *, id: str = ..., parent_close: ParentClose = ...,
+                      type: Any = ..., **options: Unpack[ChildOptions]) -> Child[Any]: ...
+
+
+async def start_child(name: str, workflow: Workflow[Any, Any] | str, input: Any = None, *, id: str = "",
+                      parent_close: ParentClose = "abandon", type: Any = Any,
+                      **options: Unpack[ChildOptions]) -> Child[Any]:
+    """Starts a run as a child of this one; it returns when the start is on the server's disk.
+
+    Args:
+        name: Name of the step in this run; a replay returns the same child.
+        workflow: A workflow, or the name of a type.
+        input: Its input.
+        id: External id; if an open run has it, the start fails with the code CONFLICT.
+        parent_close: What happens to an open child when this run ends.
+        type: Type of the result, if the workflow is given by its name (plain JSON).
+        **options: See ChildOptions.
+
+    Raises:
+        StepError: The server refused the start; it has the server's code. Every replay raises the same.
+        Cancelled: The run is being cancelled.
+    """
+    branch = branch_of(f"the start of child {name}")
+    run = branch.run
+    kind, queue, own = target(workflow)
+    result = own if isinstance(workflow, Workflow) else type
+    if parent_close not in _PARENT_CLOSE:
+        raise errors.ConfigError(f"parent_close is {parent_close!r}, want abandon, cancel or terminate")
+
+    def request() -> dict[str, Any]:
+        p = encode_input(run.codec, input, kind, id)
+        start = start_request(run.task.namespace, kind, p, queue or run.task.task_queue, run.now(),
+                              cast(StartOptions, {**options, "id": id, "reuse": "reject"}))
+        start.parent_run_id = run.task.run_id
+        return {"child": start, "parent_close_policy": _PARENT_CLOSE[parent_close]}
+
+    state: ChildState = await run.make(ChildCall(run, branch, name, kind, request, cleaning.get()))
+    state.workflow_type, state.external_id = kind, id
+    return Child(state, result)
+
+
+@overload
+async def run_child(name: str, workflow: Workflow[In, Out], input: In = ..., *, id: str = ...,
+                    parent_close: ParentClose = ..., **options: Unpack[ChildOptions]) -> Out: ...
+
+
+@overload
+async def run_child(name: str, workflow: str, input: Any = ..., *, id: str = ..., parent_close: ParentClose = ...,
+                    type: Any = ..., **options: Unpack[ChildOptions]) -> Any: ...
+
+
+async def run_child(name: str, workflow: Any, input: Any = None, *, id: str = "", parent_close: ParentClose = "abandon",
+                    type: Any = Any, **options: Unpack[ChildOptions]) -> Any:
+    """Calls start_child, and returns the child's result."""
+    child = await start_child(name, workflow, input, id=id, parent_close=parent_close, type=type, **options)
+    return await child.result()

@@ -89,11 +89,7 @@ def start_of_signals(own: str, payload: common.Payload) -> str:
 
 
 def pack(codec: Codec | None, data: bytes, info: PayloadInfo) -> common.Payload:
-    """Makes a payload from JSON.
-
-    Raises:
-        DecodeError: It is larger than MAX_PAYLOAD.
-    """
+    """Makes a payload from JSON, or raises DecodeError if it is larger than MAX_PAYLOAD."""
     metadata: Mapping[str, str] = _JSON
     if codec is not None:
         if info.signals:
@@ -124,11 +120,7 @@ def unpack(codec: Codec | None, p: common.Payload, info: PayloadInfo) -> bytes:
 
 
 def decode(codec: Codec | None, p: common.Payload, info: PayloadInfo, annotation: Any = Any) -> Any:
-    """Returns the value of a payload as the type of an annotation.
-
-    Raises:
-        DecodeError: It does not fit.
-    """
+    """Returns the value of a payload as the type of an annotation, or raises DecodeError if it does not fit."""
     data = unpack(codec, p, info)
     try:
         return _data.decode(data, annotation)

@@ -221,9 +221,6 @@ def detail_error(d: common.ErrorDetail, status: grpc.StatusCode = grpc.StatusCod
                                            metadata=d.metadata, status=status)
 
 
-_DETAILS = 3  # number of the field of google.rpc.Status
-
-
 def call_error(e: grpc.RpcError) -> ServerError:
     """Returns the exception of a failed gRPC call."""
     call: Any = e
@@ -244,7 +241,7 @@ def call_error(e: grpc.RpcError) -> ServerError:
 def _details(data: bytes) -> list[any_pb2.Any]:
     """Returns the details of a google.rpc.Status, a message that this package does not otherwise need."""
     fields: Any = UnknownFieldSet(empty_pb2.Empty.FromString(data))
-    return [any_pb2.Any.FromString(one.data) for one in fields if one.field_number == _DETAILS]
+    return [any_pb2.Any.FromString(one.data) for one in fields if one.field_number == 3]
 
 
 def error_type(e: BaseException) -> str:
@@ -289,6 +286,7 @@ def error_detail(e: BaseException, *, stack: bool = True) -> common.ErrorDetail:
     return d
 
 
+_KINDS = {kind: kind for kind in ("unreadable", "within_step")}
 _OWN = tuple(os.path.join(os.path.dirname(file), "") for file in (__file__, asyncio.__file__))
 
 
@@ -298,9 +296,6 @@ def _stack(e: BaseException) -> str:
     while at is not None and at.tb_frame.f_code.co_filename.startswith(_OWN):
         at = at.tb_next
     return "".join(traceback.format_exception(type(e), e, at or e.__traceback__))
-
-
-_KINDS = {kind: kind for kind in ("unreadable", "within_step")}
 
 
 class Coded(KagziError):

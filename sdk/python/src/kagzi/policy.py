@@ -9,9 +9,7 @@ from typing import Any, Literal, TypedDict
 
 from ._convert import MAX_DELAY, MAX_ERROR_TYPE, Duration, seconds, stamp, whole_ms, wire_duration, wire_time
 from .errors import ConfigError
-from .v1 import common_pb2 as common
-from .v1 import workflow_pb2 as f
-from .v1 import workflow_schedule_pb2 as s
+from .v1 import common_pb2 as common, workflow_pb2 as f, workflow_schedule_pb2 as s
 
 
 @dataclass(frozen=True)
@@ -38,11 +36,7 @@ class Retry:
     non_retryable: tuple[str, ...] | list[str] = ()
 
     def wire(self) -> common.RetryPolicy:
-        """Returns the policy for the wire.
-
-        Raises:
-            ConfigError: A value is out of its range.
-        """
+        """Returns the policy for the wire; raises ConfigError if a value is out of its range."""
         if not (isinstance(self.attempts, int) and -1 <= self.attempts <= 10_000):
             raise ConfigError(f"Retry.attempts is {self.attempts!r}, want 1 to 10000, or -1 for no end")
         for name, value in (("initial", self.initial), ("max", self.max)):
@@ -68,9 +62,6 @@ def policies(o: Mapping[str, Any]) -> tuple[common.RetryPolicy | None, common.Re
 
     ``retry`` stands in for ``step_retry`` and ``run_retry``. A server applies a policy of steps that comes alone to
     the run, too, so without run_retry a step_retry is sent with one attempt of the run.
-
-    Raises:
-        ConfigError: A policy is invalid.
     """
     both = o.get("retry")
     steps, run = o.get("step_retry") or both, o.get("run_retry") or both
@@ -187,11 +178,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
 
 
 def wire_fields(o: Mapping[str, Any], known: Any) -> dict[str, Any]:
-    """Returns the fields of a request for the options of a start, a child or a schedule; None is as not given.
-
-    Raises:
-        ConfigError: An option is unknown or invalid.
-    """
+    """Returns the fields of a request for the options of a start, a child or a schedule; None is as not given."""
     check_options(o, known.__optional_keys__)
     steps, run = policies(o)
     made: dict[str, Any] = {"retry_policy": steps, "run_retry_policy": run}
@@ -206,11 +193,7 @@ def wire_fields(o: Mapping[str, Any], known: Any) -> dict[str, Any]:
 
 def start_request(namespace: str, workflow_type: str, payload: common.Payload, queue: str, now: float,
                   o: StartOptions) -> f.StartWorkflowRequest:
-    """Returns the request that starts a run.
-
-    Raises:
-        ConfigError: An option is unknown or invalid.
-    """
+    """Returns the request that starts a run, or raises ConfigError for an option that is unknown or invalid."""
     fields = wire_fields(o, StartOptions)
     delay = seconds(fields.pop("delay", 0.0), "delay")
     if delay < 0:

@@ -15,21 +15,19 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Literal
 
-from . import _dev, _notes, _replay
-from . import codec as codecs
+from . import _code, _dev, _replay, codec as codecs
 from ._calls import StepInfo, YoungSteps
 from ._code import Pool, Watch, WorkflowCode, own_build
 from ._convert import MAX_NAME, Duration, clean_text, printable, seconds, unix
 from ._define import Workflow
 from ._intercept import Interceptor
 from ._parking import Cache
-from ._profile import TLS, resolve
 from ._run import Run
 from ._session import PLATFORM, Session
 from ._version import with_sdk
+from ._wire import TLS, resolve
 from .errors import ConfigError, KagziError, ServerError
-from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
+from .v1 import common_pb2 as common, worker_pb2 as w
 
 _PARTING = 5.0  # seconds for each of the last exchanges with the server
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
@@ -76,8 +74,8 @@ class Worker:
         ConfigError: An option, the environment or the profile is invalid.
     """
 
-    late_beat, look_after = _notes.late_beat, _notes.look_after
-    log_failed_step, log_failed_run = _notes.log_failed_step, _notes.log_failed_run
+    late_beat, look_after = _code.late_beat, _code.look_after
+    log_failed_step, log_failed_run = _code.log_failed_step, _code.log_failed_run
 
     def __init__(self, *workflows: Workflow[Any, Any], profile: str = "", address: str = "", namespace: str = "",
                  queue: str = "", queues: Iterable[str] = (), max_concurrent: int = 100, threads: int = 0,
@@ -133,16 +131,13 @@ class Worker:
         self.reporter = _dev.Reporter(self) if os.environ.get("KAGZI_DEV") == "1" else None
         self.cache = Cache(self, 0 if always_suspend else cache, cache_bytes)
         self.build_id = build_id or own_build(workflows)
-        self._instance = str(uuid.uuid4())
         self.hello = w.RegisterRequest(
             namespace=self.endpoint.namespace, task_queue=self.queue, task_queues=self.queues,
             workflow_types=sorted(self.codes), hostname=hostname or clean_text(socket.gethostname(), MAX_NAME),
             pid=os.getpid(), version=version, labels=labels, platform=PLATFORM,
             capabilities=with_sdk(dict(capabilities or {})), max_concurrent=max_concurrent, pauses_runs=True,
-            instance_id=self._instance, build_id=self.build_id, worker_id=worker_id, keeps_runs=self.cache.limit,
-            takes_batches=True)
-        if queue_limit:
-            self.hello.queue_concurrency_limit = queue_limit
+            instance_id=str(uuid.uuid4()), build_id=self.build_id, worker_id=worker_id, keeps_runs=self.cache.limit,
+            takes_batches=True, queue_concurrency_limit=queue_limit or None)
         for name in sorted(type_limits or {}):
             self.hello.workflow_type_concurrency.add(workflow_type=name, max_concurrent=(type_limits or {})[name])
 
@@ -216,7 +211,7 @@ class Worker:
         """Asks a worker that serves to drain and end; may be called by any thread."""
         self.loop.call_soon_threadsafe(self._ask_end)
 
-    # Events of the connection.
+    # Events of the connection: each has a method by its name.
 
     def _deliver(self) -> None:
         try:
@@ -229,15 +224,15 @@ class Worker:
         while events:
             kind, what = events.popleft()
             try:
-                _HANDLERS[kind](self, what)
+                getattr(self, "_on_" + kind)(what)
             except Exception:
                 self.log.exception("cannot handle an event of the server: %s", kind)
 
-    def _answer(self, what: Any) -> None:
+    def _on_answer(self, what: Any) -> None:
         op, r = what
         op.run.answered(op, r)
 
-    def _task(self, task: w.Task) -> None:
+    def _on_task(self, task: w.Task) -> None:
         old = self.runs.get(task.run_id)
         if old is None:
             self._begin(task)
@@ -281,12 +276,12 @@ class Worker:
         self.session.forget_task(run.next)
         run.next = None
 
-    def _history(self, what: Any) -> None:
+    def _on_history(self, what: Any) -> None:
         run, steps = what
         if not run.ended and not run.quitted:
             run.begin(steps)
 
-    def _unreadable(self, what: Any) -> None:
+    def _on_unreadable(self, what: Any) -> None:
         run, error = what
         self.log.error("cannot load the history of run %s; releasing it: %s", run.task.run_id, error)
         run.give_back()
@@ -295,7 +290,7 @@ class Worker:
         run = self.runs.get(m.run_id)
         return run if run is not None and run.task.lease_token == m.lease_token else None
 
-    def _cancel_task(self, c: w.CancelTask) -> None:
+    def _on_cancel_task(self, c: w.CancelTask) -> None:
         run, coming = self._held(c), self._expected(c)
         if coming is not None and coming.next is not None:
             if c.HasField("grace_until"):
@@ -311,7 +306,7 @@ class Worker:
         elif run.ask_cancel(unix(c.grace_until)):
             self.log.info("run %s is being cancelled; its code may clean up: %s", c.run_id, printable(c.reason.message))
 
-    def _pause_task(self, p: w.PauseTask) -> None:
+    def _on_pause_task(self, p: w.PauseTask) -> None:
         run, coming = self._held(p), self._expected(p)
         if coming is not None:
             coming.next_pauses = not p.taken_back
@@ -322,46 +317,46 @@ class Worker:
         elif run.ask_pause():
             self.log.info("run %s is being paused; its running steps finish first", p.run_id)
 
-    def _wait_over(self, m: w.WaitOver) -> None:
+    def _on_wait_over(self, m: w.WaitOver) -> None:
         run = self._held(m)
         if run is not None:
             run.hint(m.step_name)
 
-    def _lost(self, lease: w.Lease) -> None:
+    def _on_lost(self, lease: w.Lease) -> None:
         run, coming = self._held(lease), self._expected(lease)
         if coming is not None:
             self._lose_next(coming)
         if run is not None and not run.closing and run.leaving is None:  # else the answer says how the lease ended
             run.lose(common.ErrorDetail(message="not renewed by the server"))
 
-    def _renewed(self, _: None) -> None:
+    def _on_renewed(self, _: None) -> None:
         for run in list(self.runs.values()):
             if run.bodies:
                 run.start_bodies()
 
-    def _expired(self, silent: float) -> None:
+    def _on_expired(self, silent: float) -> None:
         for run in list(self.runs.values()):
             if not run.quitted and silent >= run.heartbeat_timeout:
                 self.log.warning("no contact with the server for %.0f s, longer than the lease; giving up run %s",
                                  silent, run.task.run_id)
                 run.give_back()
 
-    def _note_lost(self, note: w.SetNote) -> None:
+    def _on_note_lost(self, note: w.SetNote) -> None:
         run = self._held(note)
-        if run is not None:
-            run.note_lost(note.note)
+        if run is not None and run._note is None:  # else there is a newer one
+            run.note(note.note)
 
-    def _welcome(self, _: None) -> None:
+    def _on_ready(self, _: None) -> None:
         for run in list(self.runs.values()):
             if run.ops:
                 run.again = run.issued
             run.go_on()  # the new session tells again which runs are to be paused
         self.ready.set()
 
-    def _stopped(self, _: None) -> None:
+    def _on_stopped(self, _: None) -> None:
         self._served.set()
 
-    def _ask_drain(self, _: Any) -> None:
+    def _on_drain(self, _: Any) -> None:
         if not self._asked.is_set():
             self.log.info("asked by the server to drain")
         self._asked.set()
@@ -452,14 +447,6 @@ class Worker:
             advice = "its API key is unknown, expired or revoked, or lacks the permission"
         return type(e)(f"the server refused the worker: {e.message}" + (f" ({advice})" if advice else ""), e.code,
                        subject=e.subject, subject_id=e.subject_id, metadata=e.metadata, status=e.status)
-
-
-_HANDLERS: dict[str, Callable[[Worker, Any], None]] = {
-    "answer": Worker._answer, "task": Worker._task, "history": Worker._history, "unreadable": Worker._unreadable,
-    "cancel_task": Worker._cancel_task, "pause_task": Worker._pause_task, "wait_over": Worker._wait_over,
-    "lost": Worker._lost, "renewed": Worker._renewed, "expired": Worker._expired, "note_lost": Worker._note_lost,
-    "ready": Worker._welcome, "stopped": Worker._stopped, "drain": Worker._ask_drain,
-}
 
 
 async def _first(*waits: Coroutine[Any, Any, Any], timeout: float | None = None) -> None:
