@@ -111,7 +111,7 @@ func TestAPlainClientOfATLSPortIsTold(t *testing.T) {
 }
 
 func TestAClientThatReadsNothingIsClosedUnderTLS(t *testing.T) {
-	e := startEncrypted(t, 50*time.Millisecond)
+	e := startEncrypted(t, time.Second) // in which a busy machine writes to a client that reads
 	c, watch := e.secure(), e.secure()
 	go func() { // until the server reads no more
 		text := encode("ECHO", strings.Repeat("x", 60<<10))
