@@ -4,9 +4,7 @@
 // code runs until it is idle, which the next macrotask finds. A call whose name has no record is new: it takes effect at
 // once if the code has made all recorded calls that it owes; otherwise it is held, because another branch may still make
 // them. If none can, the code has diverged.
-import { ErrorCode, type ErrorDetail, type Payload } from './v1/kagzi/v1/common.js';
-import type { SessionResponse, Task } from './v1/kagzi/v1/worker.js';
-import { type Call as WireCall, type Step, StepKind } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import { Branch, type NameUse, claim, recordedAs } from './branch.js';
 import { type Call, How, State } from './call.js';
 import { tryCancel } from './cancel.js';
@@ -32,7 +30,7 @@ const RESULTS = new Set<OpKind>(['completeStep', 'failStep', 'startChild']);
 const MAX_TIMER = 2 ** 31 - 1;
 
 /** How the workflow function ended. */
-type Outcome = { output: Payload } | { error: unknown };
+type Outcome = { output: v1.Payload } | { error: unknown };
 
 /** One activation of a run. */
 export class Activation extends Holding {
@@ -42,7 +40,7 @@ export class Activation extends Holding {
   size: number;
   keepUntil = 0;
   /** A task that came before the answer that ends this lease. */
-  next: Task | undefined;
+  next: v1.Task | undefined;
   nextPauses = false;
 
   /** Against a record, without a server. */
@@ -97,15 +95,15 @@ export class Activation extends Holding {
   working = 0;
   bodiesRunning = 0;
   generation = 0;
-  readonly history = new Map<string, Step>();
+  readonly history = new Map<string, v1.Step>();
   /** Recorded calls that the code has not made, and whether it owes them. */
   readonly uncalled = new Map<string, boolean>();
   owing = 0;
   ownLeft = 0;
-  readonly verdicts = new Map<string, ErrorDetail>();
+  readonly verdicts = new Map<string, v1.ErrorDetail>();
   verdictCount = 0;
   readonly names = new Map<string, NameUse>();
-  misfit: WireCall | undefined;
+  misfit: v1.Call | undefined;
   readonly unreceived = new Set<string>();
   readonly children = new Map<string, ChildState>();
 
@@ -117,7 +115,7 @@ export class Activation extends Holding {
   atWork = new Set<string>();
   graceUntil: number;
 
-  constructor(worker: Worker, task: Task) {
+  constructor(worker: Worker, task: v1.Task) {
     super(worker);
     this.size = task.input?.data.length ?? 0;
     this.cancelAsked = task.cancelRequested;
@@ -128,7 +126,7 @@ export class Activation extends Holding {
   // The life of the code.
 
   /** Starts the code, with the whole history. */
-  begin(steps: readonly Step[]): void {
+  begin(steps: readonly v1.Step[]): void {
     for (const s of steps) {
       this.size += s.output?.data.length ?? 0;
       remember(this, s);
@@ -248,13 +246,13 @@ export class Activation extends Holding {
     if (call instanceof ChildrenCall) return this.#openChildren(call);
     const { record } = call;
     const verdict = this.verdicts.get(call.name);
-    if (verdict?.code === ErrorCode.CANCELLED)
+    if (verdict?.code === v1.ErrorCode.CANCELLED)
       hand(this, call, How.CANCELLED); // by an earlier version
     else if (verdict && !record) {
       call.failure = verdict;
       hand(this, call, How.RECORDED);
     } else if (record && recordedAs(record, call.kind)) {
-      if (record.settled > 0 && call.kind !== StepKind.CHILD_WORKFLOW) queue(this, call, record.settled, false);
+      if (record.settled > 0 && call.kind !== v1.StepKind.CHILD_WORKFLOW) queue(this, call, record.settled, false);
       else hand(this, call, How.RECORDED);
     } else if (this.cancelled && !call.clean) hand(this, call, How.CANCELLED);
     else if (record) {
@@ -266,7 +264,7 @@ export class Activation extends Holding {
   }
 
   #openChildren(call: ChildrenCall): void {
-    const ended = call.children.some((c) => this.verdicts.get(c.name)?.code === ErrorCode.CANCELLED);
+    const ended = call.children.some((c) => this.verdicts.get(c.name)?.code === v1.ErrorCode.CANCELLED);
     if (!call.clean && (ended || (this.cancelled && !knownAtCancel(this, call)))) hand(this, call, How.CANCELLED);
     else if (!childrenKnown(this, call)) this.#activate(call);
   }
@@ -361,8 +359,8 @@ export class Activation extends Holding {
   send<K extends OpKind>(
     kind: K,
     body: Body<K>,
-    answer?: (r: SessionResponse, op: Op) => void,
-    onRefusal?: (d: ErrorDetail) => void,
+    answer?: (r: v1.SessionResponse, op: Op) => void,
+    onRefusal?: (d: v1.ErrorDetail) => void,
   ): Op {
     const op = new Op(kind, body, this, ++this.issued, answer, onRefusal);
     if (op.mayEndLease) {
@@ -376,7 +374,7 @@ export class Activation extends Holding {
   }
 
   /** Takes the server's answer to an operation, which is final. */
-  answered(op: Op, r: SessionResponse): void {
+  answered(op: Op, r: v1.SessionResponse): void {
     if (this.ended || this.ops.get(op.index) !== op) return;
     if (r.error && op.ends(r.error)) {
       if (leaseGone(r.error)) this.lose(r.error.message);

@@ -1,6 +1,5 @@
 // Branches are the lines of execution of a run, and calls within them claim names.
-import { type Call as WireCall, Call as WireCalls, type Step, StepKind, StepStatus } from './v1/kagzi/v1/workflow.js';
-import { ErrorCode } from './v1/kagzi/v1/common.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { checkName } from './convert.js';
 import { Coded } from './errors.js';
@@ -111,9 +110,9 @@ export function claim(
   act: Activation,
   branch: Branch,
   written: string,
-  kind: StepKind,
+  kind: v1.StepKind,
   detail: string,
-): [string, Step | undefined] {
+): [string, v1.Step | undefined] {
   branch.tick();
   if (!act.names.has(written)) checkName('step', written);
   for (;;) {
@@ -125,7 +124,7 @@ export function claim(
       if (record || verdict) {
         branch.lines = [];
         branch.replayed = verdict || (record !== undefined && recordedAs(record, kind));
-        branch.ownResult = kind === StepKind.FUNCTION || kind === StepKind.CHILD_WORKFLOW;
+        branch.ownResult = kind === v1.StepKind.FUNCTION || kind === v1.StepKind.CHILD_WORKFLOW;
       }
       return [name, record];
     }
@@ -135,7 +134,7 @@ export function claim(
     );
     if (!act.worker.session.keepsOrder) throw misfit;
     if (act.uncalled.get(name)) {
-      act.misfit = WireCalls.create({ name, kind, branch: branch.path, detail }) satisfies WireCall;
+      act.misfit = v1.Call.create({ name, kind, branch: branch.path, detail }) satisfies v1.Call;
       diverge(act);
       throw misfit;
     }
@@ -181,14 +180,14 @@ function clash(name: string): Coded {
   );
 }
 
-function matches(s: Step, kind: StepKind, detail: string): boolean {
-  if (s.kind === StepKind.UNSPECIFIED || StepKind[s.kind] === undefined) return true; // of a newer server
+function matches(s: v1.Step, kind: v1.StepKind, detail: string): boolean {
+  if (s.kind === v1.StepKind.UNSPECIFIED || v1.StepKind[s.kind] === undefined) return true; // of a newer server
   return s.kind === kind && (!s.signalName || s.signalName === detail);
 }
 
 /** Whether a call of that kind returns from the record. The start of a child does so while the child runs. */
-export function recordedAs(s: Step, kind: StepKind): boolean {
-  if (s.status === StepStatus.COMPLETED) return true;
-  if (s.status === StepStatus.FAILED) return s.error?.code !== ErrorCode.CRASHED || Boolean(s.childRunId);
-  return s.status === StepStatus.RUNNING && kind === StepKind.CHILD_WORKFLOW;
+export function recordedAs(s: v1.Step, kind: v1.StepKind): boolean {
+  if (s.status === v1.StepStatus.COMPLETED) return true;
+  if (s.status === v1.StepStatus.FAILED) return s.error?.code !== v1.ErrorCode.CRASHED || Boolean(s.childRunId);
+  return s.status === v1.StepStatus.RUNNING && kind === v1.StepKind.CHILD_WORKFLOW;
 }

@@ -2,8 +2,7 @@
 //
 // Its task then has only what happened meanwhile, and names the lease under which it was parked. If anything does not fit,
 // the worker drops the code as at any other suspension, reads the whole history and replays.
-import type { Task } from './v1/kagzi/v1/worker.js';
-import { type Step, StepKind, StepStatus } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { type Call, State } from './call.js';
 import { tryCancel } from './cancel.js';
@@ -98,23 +97,23 @@ export function suspend(act: Activation): void {
 }
 
 /** Returns the sleep or wait for a signal that a step is the record of, if it has no result yet. */
-function waiting(act: Activation, s: Step): Call | undefined {
+function waiting(act: Activation, s: v1.Step): Call | undefined {
   for (const call of act.open) {
     const same = call.name === s.name && call.kind === s.kind;
-    if (same && call.state === State.ACTIVE && call.kind !== StepKind.FUNCTION) return call;
+    if (same && call.state === State.ACTIVE && call.kind !== v1.StepKind.FUNCTION) return call;
   }
   return undefined;
 }
 
-function fits(act: Activation, s: Step): boolean {
-  if ((s.status !== StepStatus.COMPLETED && s.status !== StepStatus.FAILED) || s.settled <= 0) return false;
-  if (s.kind !== StepKind.CHILD_WORKFLOW) return waiting(act, s) !== undefined;
+function fits(act: Activation, s: v1.Step): boolean {
+  if ((s.status !== v1.StepStatus.COMPLETED && s.status !== v1.StepStatus.FAILED) || s.settled <= 0) return false;
+  if (s.kind !== v1.StepKind.CHILD_WORKFLOW) return waiting(act, s) !== undefined;
   const child = act.children.get(s.name);
   return child !== undefined && !child.step;
 }
 
 /** Goes on with code that waits in memory; false, and nothing is changed, if it does not fit the task. */
-export function resume(act: Activation, task: Task): boolean {
+export function resume(act: Activation, task: v1.Task): boolean {
   const same = !act.quitted && task.base === act.task.leaseToken && task.owedFrom === act.task.owedFrom;
   if (!same || task.nextHistoryToken || !task.history.every((s) => fits(act, s))) return false;
   act.hold(task);
@@ -144,11 +143,11 @@ export function resume(act: Activation, task: Task): boolean {
 }
 
 /** Queues what happened to a step while the run was parked. */
-function take(act: Activation, s: Step, key: number): void {
+function take(act: Activation, s: v1.Step, key: number): void {
   act.history.set(s.name, s);
   act.size += s.output?.data.length ?? 0;
   const child = act.children.get(s.name);
-  if (s.kind === StepKind.CHILD_WORKFLOW && child) {
+  if (s.kind === v1.StepKind.CHILD_WORKFLOW && child) {
     Object.assign(child, { step: s, key, place: key, live: false });
     for (const call of [...act.open]) {
       if (call instanceof ChildrenCall && call.state === State.ACTIVE) childrenKnown(act, call);
@@ -156,7 +155,8 @@ function take(act: Activation, s: Step, key: number): void {
     return;
   }
   const call = waiting(act, s) as Call;
-  if (s.kind === StepKind.SIGNAL && s.status === StepStatus.COMPLETED && !s.signalTimedOut) act.unreceived.add(s.name);
+  if (s.kind === v1.StepKind.SIGNAL && s.status === v1.StepStatus.COMPLETED && !s.signalTimedOut)
+    act.unreceived.add(s.name);
   call.record = s;
   queue(act, call, key, false);
 }

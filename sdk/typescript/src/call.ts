@@ -1,6 +1,5 @@
 // Calls of workflow code, and how each takes effect.
-import type { ErrorDetail } from './v1/kagzi/v1/common.js';
-import type { Step, StepKind } from './v1/kagzi/v1/workflow.js';
+import type * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import type { Branch } from './branch.js';
 
@@ -32,9 +31,9 @@ export function silent<T>(promise: Promise<T>): Promise<T> {
 
 /** A call of workflow code that waits for a result. */
 export abstract class Call<T = unknown> {
-  abstract readonly kind: StepKind;
+  abstract readonly kind: v1.StepKind;
   name: string;
-  record: Step | undefined;
+  record: v1.Step | undefined;
   number = 0;
   state = State.HELD;
   outcome = How.RECORDED;
@@ -45,7 +44,7 @@ export abstract class Call<T = unknown> {
   failing = false;
   /** The start of a child, which is not interrupted. */
   inCode = false;
-  failure: ErrorDetail | undefined;
+  failure: v1.ErrorDetail | undefined;
   /** When its wait is over by the server's clock; 0 for none. */
   due = 0;
   parked = false;

@@ -1,6 +1,5 @@
 // Cancellation: it is recorded once the code owes nothing, and takes effect when that record is handed over.
-import { ErrorCode, ErrorDetail } from './v1/kagzi/v1/common.js';
-import { type Step, StepKind } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { type Call, State, compare } from './call.js';
 import { KagziError } from './errors.js';
@@ -33,7 +32,7 @@ export function tryCancel(act: Activation): void {
 }
 
 /** Takes the record of a cancellation. */
-export function readCancel(act: Activation, s: Step): void {
+export function readCancel(act: Activation, s: v1.Step): void {
   try {
     const { running } = json.decode(s.output?.data ?? new Uint8Array()) as { running?: string[] };
     act.atWork = new Set(running);
@@ -51,7 +50,7 @@ export function cancelNow(act: Activation): void {
     if (call.clean || call.inCode || call.state === State.OVER) continue;
     if (call instanceof StepCall && (call.running || call.state === State.QUEUED)) {
       call.current?.end(new KagziError('the run is being cancelled'));
-    } else if (act.atWork.has(call.name) && call.kind === StepKind.FUNCTION) {
+    } else if (act.atWork.has(call.name) && call.kind === v1.StepKind.FUNCTION) {
       failLost(act, call);
     } else {
       act.endings.push(call);
@@ -72,8 +71,8 @@ function failLost(act: Activation, call: Call): void {
   call.failing = true;
   call.setWorking(true);
   act.starting = act.starting.filter((c) => c !== call);
-  call.failure = ErrorDetail.create({
-    code: ErrorCode.CANCELLED,
+  call.failure = v1.ErrorDetail.create({
+    code: v1.ErrorCode.CANCELLED,
     nonRetryable: true,
     type: 'cancelled',
     message: 'the run was cancelled while the step ran on a worker that is lost',

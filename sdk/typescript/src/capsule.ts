@@ -2,8 +2,7 @@
 // files. The conversion knows what runs and steps have; fields that it does not know are ignored.
 import { readFileSync } from 'node:fs';
 import { inflateRawSync } from 'node:zlib';
-import { ErrorCode, ErrorDetail, Payload } from './v1/kagzi/v1/common.js';
-import { Step, StepKind, StepStatus, Workflow, WorkflowStatus } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import { show, wireTime } from './convert.js';
 import { ConfigError } from './errors.js';
 
@@ -14,8 +13,8 @@ const MAX_BYTES = 1 << 30;
 
 /** An exported run and all attempts of its steps. */
 export interface Exported {
-  run: Workflow;
-  steps: Step[];
+  run: v1.Workflow;
+  steps: v1.Step[];
 }
 
 interface Manifest {
@@ -46,9 +45,9 @@ export function readCapsule(file: string | URL, runId = ''): Exported {
   if (at === undefined) throw new ConfigError(`${what} has no run ${show(runId)}`);
   if (manifest.redacted) throw new ConfigError(`${what} was exported without payloads, and cannot be replayed`);
   try {
-    const run = Workflow.create(message(parse(entries, `${at}/run.json`), WorkflowStatus));
+    const run = v1.Workflow.create(message(parse(entries, `${at}/run.json`), v1.WorkflowStatus));
     const steps = parse(entries, `${at}/steps.json`) as unknown[];
-    return { run, steps: steps.map((s) => Step.create(message(s, StepStatus) as Partial<Step>)) };
+    return { run, steps: steps.map((s) => v1.Step.create(message(s, v1.StepStatus) as Partial<v1.Step>)) };
   } catch (e) {
     throw new ConfigError(`${what} cannot be read: ${e instanceof Error ? e.message : String(e)}`);
   }
@@ -107,12 +106,12 @@ function message(json: unknown, status: Names): Record<string, unknown> {
 function field(name: string, value: unknown, status: Names): unknown {
   if (UNREAD.has(name)) return undefined;
   if (name === 'status') return ordinal(status, value, /^(WORKFLOW|STEP)_STATUS_/);
-  if (name === 'kind') return ordinal(StepKind, value, /^STEP_KIND_/);
-  if (name === 'code') return ordinal(ErrorCode, value, /^ERROR_CODE_/);
-  if (name === 'error') return ErrorDetail.create(message(value, status));
+  if (name === 'kind') return ordinal(v1.StepKind, value, /^STEP_KIND_/);
+  if (name === 'code') return ordinal(v1.ErrorCode, value, /^ERROR_CODE_/);
+  if (name === 'error') return v1.ErrorDetail.create(message(value, status));
   if (PAYLOADS.has(name)) {
     const { data = '', metadata = {} } = value as { data?: string; metadata?: Record<string, string> };
-    return Payload.create({ data: Buffer.from(data, 'base64'), metadata });
+    return v1.Payload.create({ data: Buffer.from(data, 'base64'), metadata });
   }
   if (LONGS.has(name)) return Number(value);
   if (MAPS.has(name)) return value;

@@ -1,7 +1,6 @@
 // `kagzi check`: replays the open runs of a worker's types against its code, and prints those that diverge.
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
-import { type RegisterRequest } from './v1/kagzi/v1/worker.js';
-import { Step } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import { Client } from './client.js';
 import { printable } from './convert.js';
 import { ConfigError, KagziError, ServerError } from './errors.js';
@@ -35,7 +34,7 @@ export function isCheck(): boolean {
  * Replays the open runs of the worker's types and queues, and prints those that diverge; true if none does. It registers
  * nothing, runs no step and changes nothing on the server.
  */
-export async function check(worker: Worker, hello: RegisterRequest): Promise<boolean> {
+export async function check(worker: Worker, hello: v1.RegisterRequest): Promise<boolean> {
   const { addresses, namespace, apiKey, tls } = worker.session.endpoint;
   const client = new Client({ profile: 'off', address: addresses.join(','), namespace, apiKey, ...(tls && { tls }) });
   let [checked, diverged, stuck] = [0, 0, 0];
@@ -73,7 +72,7 @@ async function checkOne(worker: Worker, client: Client, runId: string): Promise<
   let found: KagziError | undefined;
   for (let look = 0; look < LOOKS; look++) {
     let run: RunDetails;
-    let steps: Step[];
+    let steps: v1.Step[];
     try {
       run = await client.get(runId);
       if (ENDED.has(run.status)) return 'ended';
@@ -83,7 +82,7 @@ async function checkOne(worker: Worker, client: Client, runId: string): Promise<
       throw e;
     }
     const record = new RunRecord(run.wire, steps);
-    const read = record.steps.map((s) => Buffer.from(Step.encode(s).finish()).toString('base64')).join();
+    const read = record.steps.map((s) => Buffer.from(v1.Step.encode(s).finish()).toString('base64')).join();
     if (found && last === read) break;
     last = read;
     try {

@@ -1,13 +1,6 @@
 // The client: it starts, reads and controls runs.
-import { AdminServiceDefinition as Admin, GetServerInfoRequest } from './v1/kagzi/v1/admin.js';
-import { type PageInfo, PageRequest } from './v1/kagzi/v1/common.js';
-import * as f from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import { Schedule, type ScheduleDetails, type ScheduleOptions, createRequest, scheduleDetails } from './schedule.js';
-import {
-  WorkflowScheduleServiceDefinition as Schedules,
-  ListWorkflowSchedulesRequest,
-  PreviewScheduleRequest,
-} from './v1/kagzi/v1/workflow_schedule.js';
 import { type Codec, type Schema, encode, inputInfo, startDigest } from './codec.js';
 import { show, stamp, when } from './convert.js';
 import { ConfigError, ServerError, detailError } from './errors.js';
@@ -24,7 +17,7 @@ import { type Method, Rpc } from './wire.js';
 import { type Workflow } from './workflow.js';
 
 const MAX_BATCH = 1000;
-const { methods } = f.WorkflowServiceDefinition;
+const { methods } = v1.WorkflowServiceDefinition;
 const OPTIONS = names<ClientOptions>()('profile address namespace apiKey tls codec interceptors');
 const FILTERS = names<ListFilters>()(
   'status workflowTypes queues tags createdAfter createdBefore parentRunId scheduleId workerId search query pageSize',
@@ -121,16 +114,16 @@ export class Client {
 
   /** @internal Makes a call of the service of workflows. */
   ask<In, Out>(method: Method<In, Out>, request: In): Promise<Out> {
-    return this.call(f.WorkflowServiceDefinition, method, request);
+    return this.call(v1.WorkflowServiceDefinition, method, request);
   }
 
   /** @internal Yields what the pages of a list have. */
-  async *pages<A extends { page: PageInfo | undefined }, T>(
-    ask: (page: PageRequest) => Promise<A>,
+  async *pages<A extends { page: v1.PageInfo | undefined }, T>(
+    ask: (page: v1.PageRequest) => Promise<A>,
     items: (answer: A) => T[],
     pageSize = 0,
   ): AsyncGenerator<T> {
-    const page = PageRequest.create({ pageSize });
+    const page = v1.PageRequest.create({ pageSize });
     do {
       const answer = await ask(page);
       yield* items(answer);
@@ -188,12 +181,12 @@ export class Client {
     const answer = await this.ask(methods.startWorkflows, { requests });
     return answer.results.map((a, i) =>
       a.started
-        ? this.#started(requests[i] as f.StartWorkflowRequest, a.started, workflow)
+        ? this.#started(requests[i] as v1.StartWorkflowRequest, a.started, workflow)
         : detailError(a.error as NonNullable<typeof a.error>),
     );
   }
 
-  #startRequest(workflow: Workflow<never, unknown> | string, input: unknown, o: StartOptions): f.StartWorkflowRequest {
+  #startRequest(workflow: Workflow<never, unknown> | string, input: unknown, o: StartOptions): v1.StartWorkflowRequest {
     const { type, queue } = targetOf(workflow);
     checkStart(type, o);
     const p = encode(this.codec, input, inputInfo(type, o.id ?? ''), `input of workflow type ${type}`);
@@ -203,8 +196,8 @@ export class Client {
   }
 
   #started(
-    r: f.StartWorkflowRequest,
-    a: f.StartWorkflowResponse,
+    r: v1.StartWorkflowRequest,
+    a: v1.StartWorkflowResponse,
     workflow: Workflow<never, unknown> | string,
   ): RunHandle<unknown> {
     const start =
@@ -213,7 +206,7 @@ export class Client {
   }
 
   /** Names in starts the step whose code makes them, if it is one of the same server and namespace. */
-  async #nameParent(requests: f.StartWorkflowRequest[]): Promise<void> {
+  async #nameParent(requests: v1.StartWorkflowRequest[]): Promise<void> {
     const at = scope.getStore();
     if (!(at instanceof Attempt)) return;
     const { addresses, namespace } = at.call.act.worker.session.endpoint;
@@ -230,13 +223,13 @@ export class Client {
   /** Returns a run; NOT_FOUND if there is none. */
   async get(runId: string): Promise<RunDetails> {
     const a = await this.ask(methods.getWorkflow, { namespace: this.namespace, runId });
-    return details(a.workflow as f.Workflow, this.codec, undefined);
+    return details(a.workflow as v1.Workflow, this.codec, undefined);
   }
 
   /** Returns the newest run with an external id; NOT_FOUND if there is none. */
   async getById(externalId: string): Promise<RunDetails> {
     const a = await this.ask(methods.getWorkflowByExternalId, { namespace: this.namespace, externalId });
-    return details(a.workflow as f.Workflow, this.codec, undefined);
+    return details(a.workflow as v1.Workflow, this.codec, undefined);
   }
 
   /** Yields matching runs, newest first, page by page. */
@@ -254,17 +247,17 @@ export class Client {
     checkOptions(() => 'a list', filters, FILTERS);
     const { status = [], workflowTypes = [], queues = [], createdAfter, createdBefore, pageSize, ...same } = filters;
     const statuses = status.map((s) => {
-      const number = f.WorkflowStatus[s] as f.WorkflowStatus | undefined;
+      const number = v1.WorkflowStatus[s] as v1.WorkflowStatus | undefined;
       if (number === undefined) throw new ConfigError(`status ${show(s)} is unknown: want one such as RUNNING`);
       return number;
     });
-    const request = f.ListWorkflowsRequest.create({
+    const request = v1.ListWorkflowsRequest.create({
       ...same,
       namespace: this.namespace,
       statuses,
       workflowTypes: [...workflowTypes],
       taskQueues: [...queues],
-      page: PageRequest.create({ pageSize: pageSize ?? 0, pageToken }),
+      page: v1.PageRequest.create({ pageSize: pageSize ?? 0, pageToken }),
       createdAfter: stamp(createdAfter, 'createdAfter'),
       createdBefore: stamp(createdBefore, 'createdBefore'),
     });
@@ -300,13 +293,21 @@ export class Client {
     options: ScheduleOptions = {},
   ): Promise<Schedule> {
     const request = createRequest(this, targetOf(workflow), cron, input, options);
-    const a = await this.call(Schedules, Schedules.methods.createWorkflowSchedule, request);
+    const a = await this.call(
+      v1.WorkflowScheduleServiceDefinition,
+      v1.WorkflowScheduleServiceDefinition.methods.createWorkflowSchedule,
+      request,
+    );
     return new Schedule(this, a.schedule?.scheduleId ?? '');
   }
 
   /** Refuses a server that would ignore the query of a list. */
   async #knowsQuery(): Promise<void> {
-    const info = await this.call(Admin, Admin.methods.getServerInfo, GetServerInfoRequest.create());
+    const info = await this.call(
+      v1.AdminServiceDefinition,
+      v1.AdminServiceDefinition.methods.getServerInfo,
+      v1.GetServerInfoRequest.create(),
+    );
     if (info.supportedFeatures.includes('query-runs')) return;
     const version = info.version || 'unknown';
     const text = `the server (version ${version}) does not know the filter query and would list all runs: upgrade it, or use the other filters`;
@@ -320,11 +321,11 @@ export class Client {
 
   /** Yields schedules, newest first. */
   listSchedules(queue?: string): AsyncGenerator<ScheduleDetails> {
-    const ask = (page: PageRequest) =>
+    const ask = (page: v1.PageRequest) =>
       this.call(
-        Schedules,
-        Schedules.methods.listWorkflowSchedules,
-        ListWorkflowSchedulesRequest.create({ namespace: this.namespace, taskQueue: queue, page }),
+        v1.WorkflowScheduleServiceDefinition,
+        v1.WorkflowScheduleServiceDefinition.methods.listWorkflowSchedules,
+        v1.ListWorkflowSchedulesRequest.create({ namespace: this.namespace, taskQueue: queue, page }),
       );
     return this.pages(ask, (a) => a.schedules.map(scheduleDetails));
   }
@@ -335,8 +336,12 @@ export class Client {
     options: { timeZone?: string; count?: number; after?: Date } = {},
   ): Promise<Date[]> {
     const { timeZone = '', count = 5, after } = options;
-    const request = PreviewScheduleRequest.create({ cronExpr: cron, timeZone, count, after: stamp(after, 'after') });
-    const a = await this.call(Schedules, Schedules.methods.previewSchedule, request);
+    const request = v1.PreviewScheduleRequest.create({ cronExpr: cron, timeZone, count, after: stamp(after, 'after') });
+    const a = await this.call(
+      v1.WorkflowScheduleServiceDefinition,
+      v1.WorkflowScheduleServiceDefinition.methods.previewSchedule,
+      request,
+    );
     return a.ticks.map((t) => when(t) as Date);
   }
 }

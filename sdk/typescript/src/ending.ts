@@ -1,7 +1,5 @@
 // How a run ends: with a result, with an error, as the next one, or because its code has diverged.
-import { ErrorCode, type ErrorDetail } from './v1/kagzi/v1/common.js';
-import { CompleteWorkflowRequest, FailWorkflowRequest } from './v1/kagzi/v1/worker.js';
-import { Call, Divergence, StartWorkflowRequest, StepKind } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import type { Call as CodeCall } from './call.js';
 import { printable } from './convert.js';
@@ -47,9 +45,13 @@ function end(act: Activation, unreached: string[]): void {
   if ('error' in outcome && !again) return fail(act, detailOf(outcome.error), unreached);
   act.closing = true;
   const { namespace, taskQueue, workflowType, version } = act.task;
-  const complete = CompleteWorkflowRequest.create({ ...act.lease, unreached, unreceived: [...act.unreceived].sort() });
+  const complete = v1.CompleteWorkflowRequest.create({
+    ...act.lease,
+    unreached,
+    unreceived: [...act.unreceived].sort(),
+  });
   if (again)
-    complete.continueAs = StartWorkflowRequest.create({
+    complete.continueAs = v1.StartWorkflowRequest.create({
       namespace,
       taskQueue,
       workflowType,
@@ -65,7 +67,7 @@ function end(act: Activation, unreached: string[]): void {
 }
 
 /** Records that the run, or this attempt of it, failed. */
-export function fail(act: Activation, d: ErrorDetail, unreached: string[] = []): void {
+export function fail(act: Activation, d: v1.ErrorDetail, unreached: string[] = []): void {
   if (act.afterLeaving(() => fail(act, d, unreached)) || act.quitted || act.closing) return;
   act.closing = true;
   sendFailure(act, d, unreached);
@@ -73,8 +75,8 @@ export function fail(act: Activation, d: ErrorDetail, unreached: string[] = []):
 }
 
 /** Sends the failure of the run. */
-export function sendFailure(act: Activation, d: ErrorDetail, unreached: string[] = []): void {
-  const request = FailWorkflowRequest.create({
+export function sendFailure(act: Activation, d: v1.ErrorDetail, unreached: string[] = []): void {
+  const request = v1.FailWorkflowRequest.create({
     ...act.lease,
     error: d,
     unreached,
@@ -88,14 +90,14 @@ export function sendFailure(act: Activation, d: ErrorDetail, unreached: string[]
 }
 
 /** Handles an operation that the server refused for good: the run fails, so that people see it. */
-export function refused(act: Activation, op: Op, d: ErrorDetail): void {
+export function refused(act: Activation, op: Op, d: v1.ErrorDetail): void {
   if (d.subject === 'divergence' && 'unreached' in op.body && op.body.unreached.length > 0) {
     dropAfter(act, op);
-    sendRelease(act, 'released', false, Divergence.create({ owed: owed(act) }));
+    sendRelease(act, 'released', false, v1.Divergence.create({ owed: owed(act) }));
     return;
   }
   let text = `the server refused to record ${op.subject()}: ${d.message}`;
-  const tooLarge = d.code === ErrorCode.INVALID_ARGUMENT || d.code === ErrorCode.RESOURCE_EXHAUSTED;
+  const tooLarge = d.code === v1.ErrorCode.INVALID_ARGUMENT || d.code === v1.ErrorCode.RESOURCE_EXHAUSTED;
   if (op.kind === 'failWorkflow' && !act.endRefused && tooLarge) {
     act.endRefused = true;
     text = `the run failed, and the server refused to record its error: ${d.message}`;
@@ -157,31 +159,31 @@ export function diverge(act: Activation): void {
 }
 
 /** Returns the calls of the code without a record, and the recorded ones that it owes. */
-export function divergence(act: Activation): Divergence {
+export function divergence(act: Activation): v1.Divergence {
   const made = [...act.held]
     .sort((a, b) => a.number - b.number)
-    .map((c) => Call.create({ name: c.name, kind: c.kind, branch: c.branch.path, detail: detail(c) }));
+    .map((c) => v1.Call.create({ name: c.name, kind: c.kind, branch: c.branch.path, detail: detail(c) }));
   if (act.misfit) made.push(act.misfit);
-  if (made.length === 0) made.push(Call.create({ name: CANCEL_NAME, kind: StepKind.FUNCTION }));
-  return Divergence.create({ made: made.slice(0, MOST_SAID), owed: owed(act) });
+  if (made.length === 0) made.push(v1.Call.create({ name: CANCEL_NAME, kind: v1.StepKind.FUNCTION }));
+  return v1.Divergence.create({ made: made.slice(0, MOST_SAID), owed: owed(act) });
 }
 
 function detail(call: CodeCall): string {
-  return call.kind === StepKind.CHILD_WORKFLOW || call.kind === StepKind.SIGNAL ? call.detail : '';
+  return call.kind === v1.StepKind.CHILD_WORKFLOW || call.kind === v1.StepKind.SIGNAL ? call.detail : '';
 }
 
 /** Returns the recorded calls that the code owes. */
-export function owed(act: Activation): Call[] {
+export function owed(act: Activation): v1.Call[] {
   const names = [...act.uncalled].filter(([, owes]) => owes).map(([name]) => name);
   const steps = names.map((name) => act.history.get(name)).filter((s) => s !== undefined);
   return steps
     .sort((a, b) => a.sequence - b.sequence)
     .slice(0, MOST_SAID)
-    .map((s) => Call.create({ name: s.name, kind: s.kind, branch: s.branch, detail: s.signalName }));
+    .map((s) => v1.Call.create({ name: s.name, kind: s.kind, branch: s.branch, detail: s.signalName }));
 }
 
 /** Lists calls for a log or an error. */
-export function callNames(calls: readonly Call[]): string {
+export function callNames(calls: readonly v1.Call[]): string {
   const named = calls.map((c) => `${kindName(c.kind)} ${printable(c.name)}${c.branch ? ` in branch ${c.branch}` : ''}`);
   return named.join(', ') || 'none';
 }

@@ -2,7 +2,7 @@
 import type { ServiceError } from '@grpc/grpc-js';
 import { status as Status } from '@grpc/grpc-js';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
-import { ErrorCode, ErrorDetail } from './v1/kagzi/v1/common.js';
+import * as v1 from './v1/index.js';
 import { userStack } from './lines.js';
 import { MAX_ERROR_TEXT, MAX_ERROR_TYPE, type Duration, cleanText, millis } from './convert.js';
 
@@ -23,7 +23,7 @@ export class DecodeError extends KagziError {
 }
 
 /** A code of an error: of a refusal by the server, or of what ended a step or run. */
-export type Code = keyof typeof ErrorCode | '';
+export type Code = keyof typeof v1.ErrorCode | '';
 
 /** A refusal by the server, or a failure to reach it. */
 export class ServerError extends KagziError {
@@ -186,17 +186,17 @@ export class Coded extends KagziError {
 }
 
 /** Returns the name of an error code; empty for an error of the application's own code. */
-export function codeName(code: ErrorCode): Code {
-  return code === ErrorCode.UNSPECIFIED ? '' : ((ErrorCode[code] ?? `CODE_${code}`) as Code);
+export function codeName(code: v1.ErrorCode): Code {
+  return code === v1.ErrorCode.UNSPECIFIED ? '' : ((v1.ErrorCode[code] ?? `CODE_${code}`) as Code);
 }
 
 /** Returns the number of an error code, 0 for an unknown name. */
-function codeNumber(name: Code): ErrorCode {
-  return name === '' ? ErrorCode.UNSPECIFIED : (ErrorCode[name] ?? ErrorCode.UNSPECIFIED);
+function codeNumber(name: Code): v1.ErrorCode {
+  return name === '' ? v1.ErrorCode.UNSPECIFIED : (v1.ErrorCode[name] ?? v1.ErrorCode.UNSPECIFIED);
 }
 
 /** Returns the error of a refusal. */
-export function detailError(d: ErrorDetail, status: Status = Status.UNKNOWN): ServerError {
+export function detailError(d: v1.ErrorDetail, status: Status = Status.UNKNOWN): ServerError {
   return new ServerError(d.message, codeName(d.code), d.subject, d.subjectId, d.metadata, status);
 }
 
@@ -230,7 +230,7 @@ export function callError(e: ServiceError): ServerError {
 }
 
 /** Finds the ErrorDetail among the details of a google.rpc.Status, whose field 3 is a list of google.protobuf.Any. */
-function errorDetail(data: Uint8Array): ErrorDetail | undefined {
+function errorDetail(data: Uint8Array): v1.ErrorDetail | undefined {
   const fields = (bytes: Uint8Array, visit: (field: number, value: Uint8Array) => void): void => {
     const reader = new BinaryReader(bytes);
     while (reader.pos < reader.len) {
@@ -239,7 +239,7 @@ function errorDetail(data: Uint8Array): ErrorDetail | undefined {
       else reader.skip(wire);
     }
   };
-  let found: ErrorDetail | undefined;
+  let found: v1.ErrorDetail | undefined;
   fields(data, (field, any) => {
     if (field !== 3) return;
     let type = '';
@@ -248,14 +248,14 @@ function errorDetail(data: Uint8Array): ErrorDetail | undefined {
       if (inner === 1) type = Buffer.from(bytes).toString();
       else if (inner === 2) value = bytes;
     });
-    if (type.endsWith('kagzi.v1.ErrorDetail')) found = ErrorDetail.decode(value);
+    if (type.endsWith('kagzi.v1.ErrorDetail')) found = v1.ErrorDetail.decode(value);
   });
   return found;
 }
 
 /** Converts anything that was thrown to the form in which it is recorded. */
-export function detailOf(thrown: unknown): ErrorDetail {
-  const d = ErrorDetail.create();
+export function detailOf(thrown: unknown): v1.ErrorDetail {
+  const d = v1.ErrorDetail.create();
   try {
     if (!(thrown instanceof Error)) {
       d.message = cleanText(typeof thrown === 'string' ? thrown : `thrown: ${String(thrown)}`, MAX_ERROR_TEXT);
@@ -273,7 +273,7 @@ export function detailOf(thrown: unknown): ErrorDetail {
   return d;
 }
 
-function describe(d: ErrorDetail, e: Error): void {
+function describe(d: v1.ErrorDetail, e: Error): void {
   if (e instanceof Failed) {
     d.type = cleanText(e.type, MAX_ERROR_TYPE);
     d.nonRetryable = !e.retryable;
@@ -281,7 +281,7 @@ function describe(d: ErrorDetail, e: Error): void {
   } else if (e instanceof StepError) {
     d.type = e.type;
     d.nonRetryable = e.nonRetryable;
-    d.code = e.code === 'CRASHED' ? ErrorCode.UNSPECIFIED : codeNumber(e.code);
+    d.code = e.code === 'CRASHED' ? v1.ErrorCode.UNSPECIFIED : codeNumber(e.code);
   } else if (e instanceof RunError) {
     d.type = e.type;
     d.code = codeNumber(e.code);
@@ -303,30 +303,30 @@ function describe(d: ErrorDetail, e: Error): void {
 }
 
 /** Returns the error of a step that has failed for good. */
-export function stepError(step: string, d: ErrorDetail, attempts: number): StepError {
+export function stepError(step: string, d: v1.ErrorDetail, attempts: number): StepError {
   const code = codeName(d.code);
   const made = code === 'TIMEOUT' ? TimedOut : code === 'CANCELLED' ? Cancelled : StepError;
   return new made(step, d.message, d.type, code, attempts, d.nonRetryable);
 }
 
 /** Returns the error of a call that the cancellation ended; last is the failure of its last attempt. */
-export function cancelledError(step: string, last?: ErrorDetail, attempts = 0): Cancelled {
+export function cancelledError(step: string, last?: v1.ErrorDetail, attempts = 0): Cancelled {
   const text = 'the run is being cancelled' + (last?.message ? `; last error: ${last.message}` : '');
   return new Cancelled(step, text, last?.type ?? '', 'CANCELLED', attempts, true);
 }
 
 /** Whether a refusal means that the worker no longer holds the run. */
-export function leaseGone(d: ErrorDetail): boolean {
+export function leaseGone(d: v1.ErrorDetail): boolean {
   return (
-    d.code === ErrorCode.LEASE_LOST ||
-    d.code === ErrorCode.NOT_FOUND ||
-    d.code === ErrorCode.CANCELLED ||
-    d.code === ErrorCode.UNAUTHORIZED
+    d.code === v1.ErrorCode.LEASE_LOST ||
+    d.code === v1.ErrorCode.NOT_FOUND ||
+    d.code === v1.ErrorCode.CANCELLED ||
+    d.code === v1.ErrorCode.UNAUTHORIZED
   );
 }
 
 /** Whether a refusal leaves open if the operation took effect. */
-export function repeatable(d: ErrorDetail): boolean {
-  if (d.code === ErrorCode.RESOURCE_EXHAUSTED) return !d.nonRetryable; // a full disk passes, a limit does not
-  return d.code === ErrorCode.UNAVAILABLE || d.code === ErrorCode.INTERNAL || d.code === ErrorCode.TIMEOUT;
+export function repeatable(d: v1.ErrorDetail): boolean {
+  if (d.code === v1.ErrorCode.RESOURCE_EXHAUSTED) return !d.nonRetryable; // a full disk passes, a limit does not
+  return d.code === v1.ErrorCode.UNAVAILABLE || d.code === v1.ErrorCode.INTERNAL || d.code === v1.ErrorCode.TIMEOUT;
 }

@@ -1,8 +1,6 @@
 // Handles to runs, and what they know of them.
 import { randomBytes } from 'node:crypto';
-import { AdminServiceDefinition, ListStepsRequest } from './v1/kagzi/v1/admin.js';
-import { PageRequest } from './v1/kagzi/v1/common.js';
-import * as f from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import {
   type Codec,
   type PayloadInfo,
@@ -20,10 +18,10 @@ import { exportTo } from './transfer.js';
 
 /** Milliseconds that one call waits for the end of a run. */
 const WAIT = 50_000;
-const { methods } = f.WorkflowServiceDefinition;
+const { methods } = v1.WorkflowServiceDefinition;
 
 /** Status of a run. */
-export type Status = Exclude<keyof typeof f.WorkflowStatus, 'UNSPECIFIED' | 'SCHEDULED' | 'PAUSED'>;
+export type Status = Exclude<keyof typeof v1.WorkflowStatus, 'UNSPECIFIED' | 'SCHEDULED' | 'PAUSED'>;
 
 /** The state of a run. */
 export interface RunDetails<Out = unknown> {
@@ -54,11 +52,11 @@ export interface RunDetails<Out = unknown> {
   /** Returns the result of a completed run. Lists leave it out. */
   output(): Out;
   /** The message of the wire, with all fields. */
-  wire: f.Workflow;
+  wire: v1.Workflow;
 }
 
 /** What is recorded of a step. */
-export type StepDetails = f.Step;
+export type StepDetails = v1.Step;
 
 /** A signal of a run, whether the run has taken it or not. */
 export interface SignalDetails {
@@ -132,14 +130,14 @@ export class RunHandle<Out> {
         const request = { namespace: this.#client.namespace, runId, wait: wireDuration(Math.max(left, 1)) };
         try {
           const a = await this.#client.rpc.call(
-            f.WorkflowServiceDefinition,
+            v1.WorkflowServiceDefinition,
             methods.waitWorkflow,
             request,
             metadata,
             left + 10_000,
           );
           failures = 0;
-          const run = a.workflow as f.Workflow;
+          const run = a.workflow as v1.Workflow;
           if (a.finished && !run.continuedAsRunId) return details(run, this.#client.codec, this.#schema);
           if (a.finished) runId = run.continuedAsRunId as string;
         } catch (e) {
@@ -156,7 +154,7 @@ export class RunHandle<Out> {
   /** Returns the current state. */
   async get(): Promise<RunDetails<Out>> {
     const a = await this.#client.ask(methods.getWorkflow, this.#of);
-    return details(a.workflow as f.Workflow, this.#client.codec, this.#schema);
+    return details(a.workflow as v1.Workflow, this.#client.codec, this.#schema);
   }
 
   /** Asks the code to stop and clean up within the grace (30 s); waits for neither. */
@@ -191,7 +189,11 @@ export class RunHandle<Out> {
   async retry(
     options: { fromStep?: string; restart?: boolean; keepAll?: boolean; reason?: string; requestId?: string } = {},
   ): Promise<RunHandle<Out>> {
-    const request = f.RetryWorkflowRequest.create({ ...this.#of, ...options, requestId: options.requestId ?? uuid7() });
+    const request = v1.RetryWorkflowRequest.create({
+      ...this.#of,
+      ...options,
+      requestId: options.requestId ?? uuid7(),
+    });
     const a = await this.#client.ask(methods.retryWorkflow, request);
     return new RunHandle(this.#client, a.newRunId, this.#schema, a.alreadyRunning);
   }
@@ -210,7 +212,7 @@ export class RunHandle<Out> {
 
   /** Sets the recorded result of a step of a paused or failed run. The reason is required. */
   async override(stepName: string, result: { value: unknown } | { error: string }, reason: string): Promise<void> {
-    const request = f.OverrideStepRequest.create({ ...this.#of, stepName, reason });
+    const request = v1.OverrideStepRequest.create({ ...this.#of, stepName, reason });
     if ('error' in result) request.error = { ...ERROR, message: result.error };
     else {
       const start = this.#client.codec ? digestOf((await this.get()).wire) : '';
@@ -249,11 +251,11 @@ export class RunHandle<Out> {
   /** Returns all attempts of its steps as on the wire, in the order in which they began. */
   async steps(): Promise<StepDetails[]> {
     const found: StepDetails[] = [];
-    const ask = (page: PageRequest) =>
+    const ask = (page: v1.PageRequest) =>
       this.#client.call(
-        AdminServiceDefinition,
-        AdminServiceDefinition.methods.listSteps,
-        ListStepsRequest.create({ ...this.#of, page }),
+        v1.AdminServiceDefinition,
+        v1.AdminServiceDefinition.methods.listSteps,
+        v1.ListStepsRequest.create({ ...this.#of, page }),
       );
     for await (const one of this.#client.pages(ask, (a) => a.steps, 1000)) found.push(one);
     return found;
@@ -265,11 +267,11 @@ export class RunHandle<Out> {
    */
   async *signals(options: { after?: number; pageSize?: number } = {}): AsyncGenerator<SignalDetails> {
     const { after = 0, pageSize = 0 } = options;
-    const ask = (page: PageRequest): Promise<f.ListSignalsResponse> =>
+    const ask = (page: v1.PageRequest): Promise<v1.ListSignalsResponse> =>
       this.#client.ask(methods.listSignals, { ...this.#of, page });
     const codec = this.#client.codec;
-    let run: f.Workflow | undefined; // with a codec, whose payloads name the start that they belong to
-    const told = async (s: f.Signal): Promise<SignalDetails> => {
+    let run: v1.Workflow | undefined; // with a codec, whose payloads name the start that they belong to
+    const told = async (s: v1.Signal): Promise<SignalDetails> => {
       if (codec) run ??= (await this.get()).wire;
       const info: PayloadInfo =
         codec && run ? signalInfo(codec, run, s.name) : { kind: 'signal', start: '', step: s.name };
@@ -281,13 +283,13 @@ export class RunHandle<Out> {
       for await (const s of this.#client.pages(ask, (a) => a.signals, pageSize)) yield await told(s);
       return;
     }
-    const found: f.Signal[] = [];
-    let page = PageRequest.create({ pageSize, last: true });
+    const found: v1.Signal[] = [];
+    let page = v1.PageRequest.create({ pageSize, last: true });
     for (;;) {
       const a = await ask(page);
       found.unshift(...a.signals);
       if (!a.page?.prevPageToken || (found[0]?.sequence ?? 0) <= after + 1) break;
-      page = PageRequest.create({ pageSize, pageToken: a.page.prevPageToken });
+      page = v1.PageRequest.create({ pageSize, pageToken: a.page.prevPageToken });
     }
     for (const s of found) if (s.sequence > after) yield await told(s);
   }
@@ -321,11 +323,11 @@ const ERROR = {
   stack: '',
 };
 
-function digestOf(w: f.Workflow): string {
+function digestOf(w: v1.Workflow): string {
   return startDigest(w.workflowType, w.externalId, w.input?.data ?? new Uint8Array());
 }
 
-function signalInfo(codec: Codec, w: f.Workflow, step: string): PayloadInfo {
+function signalInfo(codec: Codec, w: v1.Workflow, step: string): PayloadInfo {
   const own = digestOf(w);
   const start = startOfSignals(own, w.input);
   if (start !== own && w.input) codec.decode(w.input, inputInfo(w.workflowType, w.externalId)); // the metadata may be forged
@@ -334,11 +336,11 @@ function signalInfo(codec: Codec, w: f.Workflow, step: string): PayloadInfo {
 
 /** Converts a run of the wire. */
 export function details<Out>(
-  w: f.Workflow,
+  w: v1.Workflow,
   codec: Codec | undefined,
   schema: Schema<Out> | undefined,
 ): RunDetails<Out> {
-  const status = (f.WorkflowStatus[w.status] ?? 'UNSPECIFIED') as Status;
+  const status = (v1.WorkflowStatus[w.status] ?? 'UNSPECIFIED') as Status;
   const { runId, externalId, workflowType, namespace, version, attempts, note, tags, paused, waitingFor, error: e } = w;
   const facts = e && { type: e.type, code: codeName(e.code), stack: e.stack, workflowType, externalId };
   return {

@@ -1,8 +1,6 @@
 // The recorded history of a run, and what is recorded beside the calls of its code.
 import { createHash, randomBytes } from 'node:crypto';
-import { type ErrorDetail, type Payload } from './v1/kagzi/v1/common.js';
-import { CompleteStepRequest, FailStepRequest } from './v1/kagzi/v1/worker.js';
-import { type Step, StepKind, StepStatus } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { type Branch, type NameUse, claim } from './branch.js';
 import type { Call } from './call.js';
@@ -14,7 +12,7 @@ import { CANCEL_NAME, OWN, PATCHED, VERDICT } from './names.js';
 import type { Op } from './op.js';
 
 /** Returns a recorded result; one that cannot be read fails the run. */
-export function readRecord<T>(act: Activation, name: string, p: Payload | undefined, schema?: Schema<T>): T {
+export function readRecord<T>(act: Activation, name: string, p: v1.Payload | undefined, schema?: Schema<T>): T {
   try {
     return decode(act.codec, p, act.payloadInfo('step', name), `recorded result of step ${name}`, schema);
   } catch (e) {
@@ -30,7 +28,7 @@ export function unreadable(e: DecodeError): DecodeError {
 }
 
 /** Records the outcome of a call that its own record does not show. */
-export function judge(act: Activation, call: Call, d: ErrorDetail): void {
+export function judge(act: Activation, call: Call, d: v1.ErrorDetail): void {
   act.verdicts.set(call.name, d);
   act.verdictCount++;
   const stepName = act.verdictCount === 1 ? VERDICT : `${VERDICT}:${act.verdictCount}`;
@@ -42,32 +40,38 @@ export function failNow(
   act: Activation,
   stepName: string,
   call: Call,
-  error: ErrorDetail,
+  error: v1.ErrorDetail,
   answer?: Op['answer'],
 ): void {
   const branch = call.branch.path;
   const fail = { ...act.lease, stepName, error, startedAt: wireTime(act.now()), hold: true, branch };
-  act.send('failStep', FailStepRequest.create(fail), answer);
+  act.send('failStep', v1.FailStepRequest.create(fail), answer);
 }
 
 /** Records a step of the SDK's own. */
-export function completeOwn(act: Activation, stepName: string, branch: string, output: Payload): Op {
+export function completeOwn(act: Activation, stepName: string, branch: string, output: v1.Payload): Op {
   const startedAt = wireTime(act.now());
-  return act.send('completeStep', CompleteStepRequest.create({ ...act.lease, stepName, output, startedAt, branch }));
+  return act.send('completeStep', v1.CompleteStepRequest.create({ ...act.lease, stepName, output, startedAt, branch }));
 }
 
 /** Returns a value that is computed in place and recorded, also during a cancellation. */
 export function record<T>(act: Activation, branch: Branch, written: string, value: () => T): T {
   if (act.quitted || act.closing) return value();
   let name: string;
-  let recorded: Step | undefined;
+  let recorded: v1.Step | undefined;
   try {
-    [name, recorded] = claim(act, branch, branch.path ? `${written}/${branch.path}` : written, StepKind.FUNCTION, '');
+    [name, recorded] = claim(
+      act,
+      branch,
+      branch.path ? `${written}/${branch.path}` : written,
+      v1.StepKind.FUNCTION,
+      '',
+    );
   } catch (e) {
     throw act.reject(e);
   }
   (act.names.get(name) as NameUse).inFlight = false;
-  if (recorded?.status === StepStatus.COMPLETED) {
+  if (recorded?.status === v1.StepStatus.COMPLETED) {
     act.release();
     return readRecord<T>(act, name, recorded.output);
   }
@@ -114,13 +118,13 @@ function generator(seed: Buffer): (size: number) => Buffer {
 }
 
 /** Takes a row of the history. */
-export function remember(act: Activation, s: Step): void {
+export function remember(act: Activation, s: v1.Step): void {
   act.recorded = act.settled = Math.max(act.recorded, s.settled);
   const { name } = s;
   if (name === VERDICT || name.startsWith(`${VERDICT}:`)) {
     act.verdictCount++;
     const about = s.error?.metadata['step'];
-    if (s.status === StepStatus.FAILED && s.error && about !== undefined) act.verdicts.set(about, s.error);
+    if (s.status === v1.StepStatus.FAILED && s.error && about !== undefined) act.verdicts.set(about, s.error);
     return;
   }
   if (name === CANCEL_NAME) return readCancel(act, s);
@@ -135,12 +139,12 @@ export function remember(act: Activation, s: Step): void {
 }
 
 /** Whether a row is that of a signal that the code has not got yet. */
-function isReceived(s: Step): boolean {
-  const told = s.kind === StepKind.SIGNAL && s.status === StepStatus.COMPLETED && s.settled > 0;
+function isReceived(s: v1.Step): boolean {
+  const told = s.kind === v1.StepKind.SIGNAL && s.status === v1.StepStatus.COMPLETED && s.settled > 0;
   return told && !s.overriddenBy && !s.signalTimedOut;
 }
 
-function isTruePatch(act: Activation, s: Step): boolean {
+function isTruePatch(act: Activation, s: v1.Step): boolean {
   if (!s.name.startsWith(PATCHED)) return false;
   const rest = s.name.slice(PATCHED.length);
   for (const removed of act.worker.options.removedPatches) {

@@ -1,6 +1,5 @@
 // The time for which this worker holds a run under one lease.
-import type { Payload } from './v1/kagzi/v1/common.js';
-import type { Task } from './v1/kagzi/v1/worker.js';
+import type * as v1 from './v1/index.js';
 import { type PayloadInfo, startDigest } from './codec.js';
 import { unix } from './convert.js';
 import * as trace from './trace.js';
@@ -8,7 +7,7 @@ import type { Worker } from './worker.js';
 
 /** A run that a worker holds: its task, the server's time, and what its payloads are bound to. */
 export class Holding {
-  task!: Task;
+  task!: v1.Task;
   lease!: { namespace: string; runId: string; leaseToken: string };
   /** Monotonic time at which the task came. */
   since = 0;
@@ -23,7 +22,7 @@ export class Holding {
   constructor(readonly worker: Worker) {}
 
   /** Begins the time for which this worker holds the run under one lease. */
-  hold(task: Task): void {
+  hold(task: v1.Task): void {
     this.task = task;
     this.lease = { namespace: task.namespace, runId: task.runId, leaseToken: task.leaseToken };
     this.since = performance.now();
@@ -62,7 +61,7 @@ export class Holding {
   }
 
   /** Logs a payload that is better stored elsewhere. */
-  warnLarge(what: string, p: Payload, name: string): void {
+  warnLarge(what: string, p: v1.Payload, name: string): void {
     if (p.data.length <= 256 << 10) return;
     this.worker.log.warn(
       `large ${what} of ${name}: ${p.data.length} bytes; each activation of the run transfers it whole`,

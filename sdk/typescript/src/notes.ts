@@ -1,5 +1,5 @@
 // The progress text of a run.
-import { SetNote } from './v1/kagzi/v1/worker.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { MAX_NAME, cleanText } from './convert.js';
 import { Op } from './op.js';
@@ -30,7 +30,7 @@ export class Notes {
     this.#timer = undefined;
     if (this.#text === undefined || this.act.ended) return;
     const { runId, leaseToken } = this.act.task;
-    const note = SetNote.create({ runId, leaseToken, note: this.#text });
+    const note = v1.SetNote.create({ runId, leaseToken, note: this.#text });
     this.#text = undefined;
     this.#next = performance.now() + INTERVAL;
     this.act.worker.session.outbox.enqueue(new Op('setNote', note, undefined, 0));

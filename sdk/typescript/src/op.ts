@@ -1,12 +1,11 @@
 // Operations: the messages of a session that the server answers.
-import type { ErrorDetail } from './v1/kagzi/v1/common.js';
-import type { SessionRequest, SessionResponse } from './v1/kagzi/v1/worker.js';
+import type * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { leaseGone } from './errors.js';
 
 /** The kinds of messages to the server. */
-export type OpKind = Exclude<keyof SessionRequest, 'seq' | 'after'>;
-export type Body<K extends OpKind> = NonNullable<SessionRequest[K]>;
+export type OpKind = Exclude<keyof v1.SessionRequest, 'seq' | 'after'>;
+export type Body<K extends OpKind> = NonNullable<v1.SessionRequest[K]>;
 
 const SUBJECTS: Partial<Record<OpKind, string>> = {
   beginStep: 'the beginning of step',
@@ -41,8 +40,8 @@ export class Op {
     readonly body: Body<OpKind>,
     readonly act: Activation | undefined,
     readonly index: number,
-    readonly answer?: (r: SessionResponse, op: Op) => void,
-    readonly refused?: (d: ErrorDetail) => void,
+    readonly answer?: (r: v1.SessionResponse, op: Op) => void,
+    readonly refused?: (d: v1.ErrorDetail) => void,
   ) {
     this.asks = ASKS.has(kind);
     this.mayEndLease = ENDS.has(kind) || (this.asks && !('hold' in body && body.hold));
@@ -54,7 +53,7 @@ export class Op {
   }
 
   /** Whether the run cannot go on here when the operation is refused. */
-  ends(d: ErrorDetail): boolean {
+  ends(d: v1.ErrorDetail): boolean {
     return leaseGone(d) || (this.refused === undefined && this.kind !== 'beginStep');
   }
 

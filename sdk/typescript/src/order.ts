@@ -1,5 +1,5 @@
 // The order of results: the code gets them one at a time, as the server recorded them.
-import { type Step, StepKind } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { type Call, How, State, compare } from './call.js';
 import { cancelNow } from './cancel.js';
@@ -41,7 +41,7 @@ function endCall(act: Activation, call: Call, how: How): void {
 export function hand(act: Activation, call: Call, how: How): void {
   if (call.state === State.OVER) return;
   endCall(act, call, how);
-  if (call.kind === StepKind.SIGNAL && how !== How.CANCELLED) act.unreceived.delete(call.name);
+  if (call.kind === v1.StepKind.SIGNAL && how !== How.CANCELLED) act.unreceived.delete(call.name);
   act.resumes();
   call.settle();
 }
@@ -134,7 +134,12 @@ export function placeOf(act: Activation, key: number): number {
 }
 
 /** Takes the steps of children that have ended; false if there are none. */
-export function childrenEnded(act: Activation, steps: readonly Step[], asked: readonly ChildState[], op: Op): boolean {
+export function childrenEnded(
+  act: Activation,
+  steps: readonly v1.Step[],
+  asked: readonly ChildState[],
+  op: Op,
+): boolean {
   const byName = new Map(steps.map((s) => [s.name, s]));
   for (const c of asked) {
     const step = byName.get(c.name);

@@ -2,8 +2,7 @@
 //
 // An operation is kept until the server has answered it for good: a new stream sends the unanswered ones again. What is
 // sent during one turn of the event loop travels as one message, if the server takes batches.
-import { ErrorCode } from './v1/kagzi/v1/common.js';
-import { Credit, SessionRequest, SessionResponse } from './v1/kagzi/v1/worker.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { between } from './convert.js';
 import { repeatable } from './errors.js';
@@ -39,7 +38,7 @@ export class Outbox {
   readonly #withdrawn = new Map<Activation, Set<Op>>();
 
   /** answer is called with answers that count. */
-  constructor(private readonly answer: (op: Op, r: SessionResponse) => void) {}
+  constructor(private readonly answer: (op: Op, r: v1.SessionResponse) => void) {}
 
   /** Begins to send on a stream, whose hello has been answered. */
   open(stream: Writable, epoch: number, batches: boolean): void {
@@ -148,7 +147,7 @@ export class Outbox {
     let size = 0;
     const flush = (): void => {
       const [one, ...more] = batch;
-      if (one) this.#write(more.length === 0 ? one : serialize(SessionRequest, { seq: 0, after: 0, batch }));
+      if (one) this.#write(more.length === 0 ? one : serialize(v1.SessionRequest, { seq: 0, after: 0, batch }));
       batch = [];
       size = 0;
     };
@@ -172,7 +171,7 @@ export class Outbox {
 
   #takeCredit(): Op | undefined {
     if (!this.#credit) return undefined;
-    const credit = Credit.create({ tasks: this.#credit });
+    const credit = v1.Credit.create({ tasks: this.#credit });
     this.#credit = 0;
     return new Op('credit', credit, undefined, 0);
   }
@@ -188,11 +187,11 @@ export class Outbox {
     if (prev && (this.#sent.get(prev.seq) === prev || prev.unknown === this.epoch)) after = prev.seq;
     else op.prev = undefined;
     const seq = this.#seq + 1;
-    const bytes = serialize<SessionRequest>(SessionRequest, { seq, after, batch: [], [op.kind]: op.body });
+    const bytes = serialize<v1.SessionRequest>(v1.SessionRequest, { seq, after, batch: [], [op.kind]: op.body });
     if (bytes.length > MAX_REQUEST) {
       const message = `the message has ${bytes.length} bytes, more than the limit of ${MAX_REQUEST} (8 MiB)`;
-      const error = { code: ErrorCode.RESOURCE_EXHAUSTED, message, nonRetryable: true };
-      queueMicrotask(() => this.#answered(op, SessionResponse.create({ error })));
+      const error = { code: v1.ErrorCode.RESOURCE_EXHAUSTED, message, nonRetryable: true };
+      queueMicrotask(() => this.#answered(op, v1.SessionResponse.create({ error })));
       return undefined;
     }
     op.seq = this.#seq = seq;
@@ -202,14 +201,14 @@ export class Outbox {
   }
 
   /** Takes a message of the server that answers an operation. */
-  answered(r: SessionResponse): void {
+  answered(r: v1.SessionResponse): void {
     const op = this.#sent.get(r.seq);
     if (!op) return;
     this.#sent.delete(r.seq);
     this.#answered(op, r);
   }
 
-  #answered(op: Op, r: SessionResponse): void {
+  #answered(op: Op, r: v1.SessionResponse): void {
     if (r.error) op.unknown = this.epoch;
     else op.prev = undefined;
     if (!op.act) return op.answer?.(r, op);

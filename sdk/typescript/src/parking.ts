@@ -1,6 +1,5 @@
 // How a run gives its worker back: parked, when nothing can go on by itself, or released.
-import type { Divergence } from './v1/kagzi/v1/workflow.js';
-import { ReleaseTaskRequest, type SessionResponse } from './v1/kagzi/v1/worker.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { mayKeep, suspend } from './cache.js';
 import { PARK_SETTLE, State, compare } from './call.js';
@@ -72,7 +71,7 @@ function askParked(act: Activation, calls: ServerWait<unknown>[]): void {
   if (children.size === 0) return;
   const all = [...children.values()];
   act.questions++;
-  askChildren(act, all, true, true, (r: SessionResponse, op: Op) =>
+  askChildren(act, all, true, true, (r: v1.SessionResponse, op: Op) =>
     answered(act, each, childrenEnded(act, r.awaitedChildren?.steps ?? [], all, op)),
   );
 }
@@ -102,8 +101,8 @@ function stuck(act: Activation): void {
 }
 
 /** Releases the run. */
-export function sendRelease(act: Activation, cause: string, parks = false, divergence?: Divergence): void {
-  const release = ReleaseTaskRequest.create({ ...act.lease, park: parks });
+export function sendRelease(act: Activation, cause: string, parks = false, divergence?: v1.Divergence): void {
+  const release = v1.ReleaseTaskRequest.create({ ...act.lease, park: parks });
   release.divergence = divergence;
   act.send('releaseTask', release, () => (parks ? suspend(act) : act.over(cause)));
 }

@@ -1,7 +1,5 @@
 // Options that steps, runs, children and schedules share.
-import { RetryPolicy, TimeoutConfig } from './v1/kagzi/v1/common.js';
-import { ConcurrencyScope, ExternalIdReuse, StartWorkflowRequest } from './v1/kagzi/v1/workflow.js';
-import type { Payload } from './v1/kagzi/v1/common.js';
+import * as v1 from './v1/index.js';
 import {
   type Duration,
   MAX_DELAY,
@@ -38,7 +36,7 @@ export interface Retry {
 const RETRY = names<Retry>()('attempts initial max coefficient jitter nonRetryable');
 
 /** Returns a policy for the wire. Throws a ConfigError. */
-export function wireRetry(r: Retry): RetryPolicy {
+export function wireRetry(r: Retry): v1.RetryPolicy {
   checkOptions(() => 'a retry policy', r, RETRY);
   const { attempts = 0, coefficient = 0, jitter = 0, nonRetryable = [] } = r;
   if (!Number.isInteger(attempts) || attempts < -1 || attempts > 10_000) {
@@ -56,7 +54,7 @@ export function wireRetry(r: Retry): RetryPolicy {
       throw new ConfigError(`retry.nonRetryable[${n}] is ${show(entry)}, want text of at most 255 bytes`);
     }
   });
-  return RetryPolicy.create({
+  return v1.RetryPolicy.create({
     maximumAttempts: attempts,
     initialIntervalMs: wholeMs(r.initial, 'retry.initial'),
     backoffCoefficient: coefficient,
@@ -129,25 +127,29 @@ export function checkStart(workflowType: string, o: StartOptions): void {
   checkOptions(() => `the start of ${workflowType}`, o, START);
 }
 
-const REUSE = { when_ended: ExternalIdReuse.UNSPECIFIED, never: ExternalIdReuse.NEVER, reject: ExternalIdReuse.REJECT };
-const SCOPES = { slot: ConcurrencyScope.UNSPECIFIED, open: ConcurrencyScope.OPEN };
+const REUSE = {
+  when_ended: v1.ExternalIdReuse.UNSPECIFIED,
+  never: v1.ExternalIdReuse.NEVER,
+  reject: v1.ExternalIdReuse.REJECT,
+};
+const SCOPES = { slot: v1.ConcurrencyScope.UNSPECIFIED, open: v1.ConcurrencyScope.OPEN };
 
 /**
  * Returns retry_policy and run_retry_policy of a request. A server applies a policy of steps that comes alone to the run,
  * too, so without runRetry a stepRetry is sent with one attempt of the run.
  */
 export function policies(o: ChildOptions): {
-  retryPolicy?: RetryPolicy | undefined;
-  runRetryPolicy?: RetryPolicy | undefined;
+  retryPolicy?: v1.RetryPolicy | undefined;
+  runRetryPolicy?: v1.RetryPolicy | undefined;
 } {
   const retryPolicy = o.stepRetry && wireRetry(o.stepRetry);
   if (o.runRetry) return { retryPolicy, runRetryPolicy: wireRetry(o.runRetry) };
-  return { retryPolicy, runRetryPolicy: retryPolicy && RetryPolicy.create({ maximumAttempts: 1 }) };
+  return { retryPolicy, runRetryPolicy: retryPolicy && v1.RetryPolicy.create({ maximumAttempts: 1 }) };
 }
 
 /** Returns the timeouts among options for the wire. */
-export function timeouts(o: ChildOptions): TimeoutConfig | undefined {
-  const made = TimeoutConfig.create({
+export function timeouts(o: ChildOptions): v1.TimeoutConfig | undefined {
+  const made = v1.TimeoutConfig.create({
     startToCloseTimeoutMs: wholeMs(o.stepTimeout, 'stepTimeout'),
     heartbeatTimeoutMs: wholeMs(o.heartbeatTimeout, 'heartbeatTimeout'),
     executionTimeoutMs: wholeMs(o.executionTimeout, 'executionTimeout'),
@@ -159,13 +161,13 @@ export function timeouts(o: ChildOptions): TimeoutConfig | undefined {
 export function startRequest(
   namespace: string,
   workflowType: string,
-  input: Payload,
+  input: v1.Payload,
   queue: string,
   now: number,
   o: StartOptions,
-): StartWorkflowRequest {
-  const reuse = REUSE[o.reuse ?? 'when_ended'] as ExternalIdReuse | undefined;
-  const scope = SCOPES[o.concurrencyScope ?? 'slot'] as ConcurrencyScope | undefined;
+): v1.StartWorkflowRequest {
+  const reuse = REUSE[o.reuse ?? 'when_ended'] as v1.ExternalIdReuse | undefined;
+  const scope = SCOPES[o.concurrencyScope ?? 'slot'] as v1.ConcurrencyScope | undefined;
   if (reuse === undefined) throw new ConfigError(`option reuse is ${show(o.reuse)}, want when_ended, never or reject`);
   if (scope === undefined)
     throw new ConfigError(`option concurrencyScope is ${show(o.concurrencyScope)}, want slot or open`);
@@ -174,7 +176,7 @@ export function startRequest(
       throw new ConfigError(`option ${name} is ${show(value)}, want a whole number`);
     }
   }
-  const r = StartWorkflowRequest.create({
+  const r = v1.StartWorkflowRequest.create({
     namespace,
     workflowType,
     input,

@@ -1,9 +1,6 @@
 // Replays: the code of a run against its record, without a server. `kagzi check` and capsules use them.
 import { isDeepStrictEqual } from 'node:util';
-import { type Payload } from './v1/kagzi/v1/common.js';
-import { type CompleteWorkflowRequest, type FailWorkflowRequest, Task } from './v1/kagzi/v1/worker.js';
-import { Call, Step, StepStatus, type Workflow as WireRun, WorkflowStatus } from './v1/kagzi/v1/workflow.js';
-import { ErrorCode } from './v1/kagzi/v1/common.js';
+import * as v1 from './v1/index.js';
 import { Activation } from './activation.js';
 import { readCapsule } from './capsule.js';
 import { type Codec, decode } from './codec.js';
@@ -28,7 +25,7 @@ export class Divergence extends KagziError {
 
   /** @internal */
   constructor(
-    run: WireRun,
+    run: v1.Workflow,
     /** The recorded step, or the code's extra one; empty at the run's input and end. */
     readonly step: string,
     /** What is recorded. */
@@ -46,13 +43,13 @@ export class Divergence extends KagziError {
 
 /** A run and the latest attempt of each of its steps. */
 export class RunRecord {
-  readonly steps: readonly Step[];
+  readonly steps: readonly v1.Step[];
 
   constructor(
-    readonly run: WireRun,
-    attempts: Iterable<Step>,
+    readonly run: v1.Workflow,
+    attempts: Iterable<v1.Step>,
   ) {
-    const latest = new Map<string, Step>();
+    const latest = new Map<string, v1.Step>();
     for (const s of attempts) {
       const old = latest.get(s.name);
       const newer = !old || (s.isLatest === old.isLatest ? s.attemptNumber > old.attemptNumber : s.isLatest);
@@ -63,14 +60,14 @@ export class RunRecord {
   }
 
   /** Returns the task that a worker would get for the run, at a time when all that is recorded has passed. */
-  task(): Task {
+  task(): v1.Task {
     const { run } = this;
     const times = this.steps.flatMap((s) => [s.createdAt, s.startedAt, s.finishedAt]);
     const latest = Math.max(Date.now(), ...times.map((t) => (t ? unix(t) : 0)));
     const { namespace, runId, workflowType, taskQueue, version, input, deadlineAt, externalId, parentRunId } = run;
     const { scheduleId, tags, scheduledAt, cancelGraceUntil, failedRunId, owedFrom, timeouts } = run;
     const length = Math.max(LEASE, timeouts?.heartbeatTimeoutMs ?? 0);
-    return Task.create({
+    return v1.Task.create({
       ...{ namespace, runId, workflowType, taskQueue, version, input, deadlineAt, externalId, parentRunId },
       ...{ scheduleId, tags, scheduledAt, cancelGraceUntil, failedRunId, owedFrom, timeouts },
       history: [...this.steps],
@@ -82,10 +79,10 @@ export class RunRecord {
 }
 
 /** Returns a step as the code knows it: one that the end of the run interrupted has no result yet. */
-function stillOpen(s: Step): Step {
-  const interrupted = s.error?.code === ErrorCode.CANCELLED && s.error.type === 'run_ended';
-  const open = s.status === StepStatus.FAILED && (interrupted || (s.isLatest && s.retryAt !== undefined));
-  return open ? Step.create({ ...s, status: StepStatus.RUNNING, error: undefined }) : s;
+function stillOpen(s: v1.Step): v1.Step {
+  const interrupted = s.error?.code === v1.ErrorCode.CANCELLED && s.error.type === 'run_ended';
+  const open = s.status === v1.StepStatus.FAILED && (interrupted || (s.isLatest && s.retryAt !== undefined));
+  return open ? v1.Step.create({ ...s, status: v1.StepStatus.RUNNING, error: undefined }) : s;
 }
 
 /** Takes the place of the connection while a run is replayed: its first end decides. */
@@ -154,15 +151,15 @@ export async function replay(worker: Worker, record: RunRecord, limit?: Duration
 function compare(act: Activation, record: RunRecord, end: Op): Divergence | undefined {
   const { run } = record;
   const differs = (step: string, expected: string, got: string): Divergence => new Divergence(run, step, expected, got);
-  const failure = end.kind === 'failWorkflow' ? (end.body as FailWorkflowRequest).error : undefined;
-  const done = end.kind === 'completeWorkflow' ? (end.body as CompleteWorkflowRequest) : undefined;
+  const failure = end.kind === 'failWorkflow' ? (end.body as v1.FailWorkflowRequest).error : undefined;
+  const done = end.kind === 'completeWorkflow' ? (end.body as v1.CompleteWorkflowRequest) : undefined;
   let said = failure ? `the run failed: ${failure.message.slice(0, PREVIEW)}` : '';
   if (failure?.type === 'unreadable') return differs(act.unreadable, 'a value that the code can read', failure.message);
   if (act.rejected && !act.misfit) return differs('', 'a run that the SDK accepts', failure?.message ?? '');
   if (done) said = done.continueAs ? 'the run continued as new' : `the run completed with ${preview(act, done.output)}`;
   const made = act.held.length > 0 || act.misfit ? divergence(act).made : [];
   const waits = [...act.open].filter((c) => c.record !== undefined);
-  const beyond = waits.slice(0, 1).map((c) => Call.create({ name: c.name, kind: c.kind }));
+  const beyond = waits.slice(0, 1).map((c) => v1.Call.create({ name: c.name, kind: c.kind }));
   const got =
     said || (beyond.length > 0 && made.length === 0 ? `nothing beyond ${callNames(beyond)}` : callNames(made));
   const missed = owed(act);
@@ -173,15 +170,15 @@ function compare(act: Activation, record: RunRecord, end: Op): Divergence | unde
 }
 
 interface End {
-  failure: FailWorkflowRequest['error'];
-  done: CompleteWorkflowRequest | undefined;
+  failure: v1.FailWorkflowRequest['error'];
+  done: v1.CompleteWorkflowRequest | undefined;
   said: string;
 }
 
 function compareEnds(act: Activation, { run }: RunRecord, { failure, done, said }: End): Divergence | undefined {
-  const failed = run.status === WorkflowStatus.FAILED && run.error?.code === ErrorCode.UNSPECIFIED;
+  const failed = run.status === v1.WorkflowStatus.FAILED && run.error?.code === v1.ErrorCode.UNSPECIFIED;
   const byCode = failed && !['refused', 'nondeterministic'].includes(run.error?.type ?? '');
-  if (run.status !== WorkflowStatus.COMPLETED && !byCode) return undefined;
+  if (run.status !== v1.WorkflowStatus.COMPLETED && !byCode) return undefined;
   let expected: string;
   let same: boolean;
   if (byCode) {
@@ -204,11 +201,11 @@ function compareEnds(act: Activation, { run }: RunRecord, { failure, done, said 
   );
 }
 
-function plain(act: Activation, p: Payload | undefined): unknown {
+function plain(act: Activation, p: v1.Payload | undefined): unknown {
   return decode(act.codec, p, { kind: 'output', runId: act.task.runId }, `output of run ${act.task.runId}`);
 }
 
-function preview(act: Activation, p: Payload | undefined): string {
+function preview(act: Activation, p: v1.Payload | undefined): string {
   return json.encode(plain(act, p)).slice(0, PREVIEW);
 }
 

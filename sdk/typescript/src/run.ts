@@ -1,7 +1,5 @@
 // What workflow code calls.
-import { ErrorDetail, ParentClosePolicy } from './v1/kagzi/v1/common.js';
-import { type Step, StepStatus } from './v1/kagzi/v1/workflow.js';
-import { StartChildRequest } from './v1/kagzi/v1/worker.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { Branch } from './branch.js';
 import type { Call } from './call.js';
@@ -45,9 +43,9 @@ export type Waitable = Promise<unknown> | Child<unknown>;
 type Result<W> = W extends Child<infer T> ? T : Awaited<W>;
 
 const CLOSE = {
-  abandon: ParentClosePolicy.ABANDON,
-  cancel: ParentClosePolicy.CANCEL,
-  terminate: ParentClosePolicy.TERMINATE,
+  abandon: v1.ParentClosePolicy.ABANDON,
+  cancel: v1.ParentClosePolicy.CANCEL,
+  terminate: v1.ParentClosePolicy.TERMINATE,
 };
 
 /**
@@ -251,17 +249,17 @@ export class Run {
       const known = workflow instanceof Workflow ? (workflow as Workflow<unknown, unknown>) : undefined;
       const type = checkName('workflow', known?.name ?? workflow);
       checkOptions(() => `child ${show(name)}`, options, RUN_CHILD_OPTIONS);
-      const parentClosePolicy = CLOSE[options.parentClose ?? 'abandon'] as ParentClosePolicy | undefined;
+      const parentClosePolicy = CLOSE[options.parentClose ?? 'abandon'] as v1.ParentClosePolicy | undefined;
       if (parentClosePolicy === undefined) {
         throw new ConfigError(`parentClose is ${show(options.parentClose)}, want abandon, cancel or terminate`);
       }
-      const request = (): StartChildRequest => {
+      const request = (): v1.StartChildRequest => {
         const id = options.id ?? '';
         const p = encode(act.codec, input, inputInfo(type, id), `input of workflow type ${type}`);
         const queue = known?.options.queue ?? act.task.taskQueue;
         const child = startRequest(act.task.namespace, type, p, queue, act.now(), { ...options, reuse: 'reject' });
         child.parentRunId = act.task.runId;
-        return StartChildRequest.create({ child, parentClosePolicy });
+        return v1.StartChildRequest.create({ child, parentClosePolicy });
       };
       const call = new ChildCall(act, this.#branch, name, type, request, this.#clean);
       return this.#make(call, 'the start of child', name).then((state) => {
@@ -451,10 +449,10 @@ export class Child<Out> {
   /** @internal */
   outcome(): { value: Out } | { error: RunError } {
     const { name, workflowType, externalId } = this.state;
-    const step = this.state.step as Step;
+    const step = this.state.step as v1.Step;
     const act = this.#act;
-    if (step.status === StepStatus.FAILED) {
-      const { message, type, code, stack, metadata } = step.error ?? ErrorDetail.create();
+    if (step.status === v1.StepStatus.FAILED) {
+      const { message, type, code, stack, metadata } = step.error ?? v1.ErrorDetail.create();
       const withParent = Boolean(metadata['cancelled_with_parent']);
       const runId = metadata['child_run_id'] || step.childRunId || this.runId;
       const facts = { type, code: codeName(code), stack, step: name, workflowType, externalId, withParent };

@@ -1,14 +1,5 @@
 // Schedules, as a client sees them.
-import {
-  BackfillWorkflowScheduleRequest,
-  CreateWorkflowScheduleRequest,
-  ListScheduleRunsRequest,
-  OverlapPolicy,
-  WorkflowScheduleServiceDefinition as Schedules,
-  UpdateWorkflowScheduleRequest,
-  type WorkflowSchedule,
-} from './v1/kagzi/v1/workflow_schedule.js';
-import type { PageRequest } from './v1/kagzi/v1/common.js';
+import * as v1 from './v1/index.js';
 import type { Client } from './client.js';
 import { type RunDetails, type RunHandle, details, uuid7 } from './handle.js';
 import { encode, inputInfo } from './codec.js';
@@ -75,7 +66,7 @@ export interface ScheduleDetails {
   tags: Readonly<Record<string, string>>;
   /** Why it can no longer fire; empty if it can. */
   broken: string;
-  wire: WorkflowSchedule;
+  wire: v1.WorkflowSchedule;
 }
 
 const CHANGES = ['name timeZone queue overlap maxCatchup jitter tags'] as const;
@@ -85,10 +76,10 @@ const OPTIONS = names<ScheduleOptions>()(
 );
 const UPDATE = names<ScheduleUpdate>()(...CHANGES, 'cron input nextFireAt reason');
 
-const OVERLAP = { allow: OverlapPolicy.ALLOW, skip: OverlapPolicy.SKIP, buffer_one: OverlapPolicy.BUFFER_ONE };
+const OVERLAP = { allow: v1.OverlapPolicy.ALLOW, skip: v1.OverlapPolicy.SKIP, buffer_one: v1.OverlapPolicy.BUFFER_ONE };
 
-function overlapOf(overlap: keyof typeof OVERLAP | undefined): OverlapPolicy {
-  const policy = OVERLAP[overlap ?? 'allow'] as OverlapPolicy | undefined;
+function overlapOf(overlap: keyof typeof OVERLAP | undefined): v1.OverlapPolicy {
+  const policy = OVERLAP[overlap ?? 'allow'] as v1.OverlapPolicy | undefined;
   if (policy === undefined) throw new ConfigError(`option overlap is ${show(overlap)}, want allow, skip or buffer_one`);
   return policy;
 }
@@ -100,10 +91,10 @@ export function createRequest(
   cronExpr: string,
   input: unknown,
   o: ScheduleOptions,
-): CreateWorkflowScheduleRequest {
+): v1.CreateWorkflowScheduleRequest {
   checkOptions(() => `the schedule of ${target.type}`, o, OPTIONS);
   const keeps = o.orUpdate === true && o.paused === undefined;
-  return CreateWorkflowScheduleRequest.create({
+  return v1.CreateWorkflowScheduleRequest.create({
     namespace: client.namespace,
     taskQueue: o.queue || target.queue || 'default',
     workflowType: target.type,
@@ -127,7 +118,7 @@ export function createRequest(
 }
 
 /** Converts a schedule of the wire. */
-export function scheduleDetails(s: WorkflowSchedule): ScheduleDetails {
+export function scheduleDetails(s: v1.WorkflowSchedule): ScheduleDetails {
   const { name, workflowType, timeZone, enabled, totalRuns, tags, broken } = s;
   const overlap = Object.entries(OVERLAP).find(([, policy]) => policy === s.overlapPolicy)?.[0] ?? 'allow';
   return {
@@ -160,20 +151,20 @@ export class Schedule {
   }
 
   #ask<In, Out>(method: Method<In, Out>, request: In): Promise<Out> {
-    return this.#client.call(Schedules, method, request);
+    return this.#client.call(v1.WorkflowScheduleServiceDefinition, method, request);
   }
 
   /** Returns the current state. */
   async get(): Promise<ScheduleDetails> {
-    const a = await this.#ask(Schedules.methods.getWorkflowSchedule, this.#of);
-    return scheduleDetails(a.schedule as WorkflowSchedule);
+    const a = await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.getWorkflowSchedule, this.#of);
+    return scheduleDetails(a.schedule as v1.WorkflowSchedule);
   }
 
   /** Changes the schedule in one commit; what is not given keeps its value. */
   async update(changes: ScheduleUpdate): Promise<ScheduleDetails> {
     checkOptions(() => 'an update of a schedule', changes, UPDATE);
     const { cron, queue, overlap, jitter, tags, input, nextFireAt, ...same } = changes;
-    const request = UpdateWorkflowScheduleRequest.create({
+    const request = v1.UpdateWorkflowScheduleRequest.create({
       ...this.#of,
       ...same,
       cronExpr: cron,
@@ -192,28 +183,35 @@ export class Schedule {
         `input of workflow type ${workflowType}`,
       );
     }
-    const a = await this.#ask(Schedules.methods.updateWorkflowSchedule, request);
-    return scheduleDetails(a.schedule as WorkflowSchedule);
+    const a = await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.updateWorkflowSchedule, request);
+    return scheduleDetails(a.schedule as v1.WorkflowSchedule);
   }
 
   /** Stops it from firing. */
   async pause(reason = ''): Promise<void> {
-    await this.#ask(Schedules.methods.pauseWorkflowSchedule, { ...this.#of, reason });
+    await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.pauseWorkflowSchedule, { ...this.#of, reason });
   }
 
   /** Lets it fire again. */
   async resume(reason = ''): Promise<void> {
-    await this.#ask(Schedules.methods.resumeWorkflowSchedule, { ...this.#of, reason, catchup: undefined });
+    await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.resumeWorkflowSchedule, {
+      ...this.#of,
+      reason,
+      catchup: undefined,
+    });
   }
 
   /** Deletes it; runs that it started remain. */
   async delete(reason = ''): Promise<void> {
-    await this.#ask(Schedules.methods.deleteWorkflowSchedule, { ...this.#of, reason });
+    await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.deleteWorkflowSchedule, { ...this.#of, reason });
   }
 
   /** Fires it once now, in addition to its ticks. */
   async trigger(requestId = uuid7()): Promise<RunHandle<unknown>> {
-    const a = await this.#ask(Schedules.methods.triggerWorkflowSchedule, { ...this.#of, requestId });
+    const a = await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.triggerWorkflowSchedule, {
+      ...this.#of,
+      requestId,
+    });
     return this.#client.run(a.runId);
   }
 
@@ -223,20 +221,23 @@ export class Schedule {
     to?: Date,
     reason = '',
   ): Promise<{ tick: Date | undefined; runId: string; existed: boolean }[]> {
-    const request = BackfillWorkflowScheduleRequest.create({
+    const request = v1.BackfillWorkflowScheduleRequest.create({
       ...this.#of,
       from: stamp(from, 'from'),
       to: stamp(to, 'to'),
       reason,
     });
-    const a = await this.#ask(Schedules.methods.backfillWorkflowSchedule, request);
+    const a = await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.backfillWorkflowSchedule, request);
     return a.ticks.map((t) => ({ tick: when(t.tick), runId: t.runId, existed: t.existed }));
   }
 
   /** Yields the runs that it started, newest first. */
   runs(): AsyncGenerator<RunDetails> {
-    const ask = (page: PageRequest) =>
-      this.#ask(Schedules.methods.listScheduleRuns, ListScheduleRunsRequest.create({ ...this.#of, page }));
+    const ask = (page: v1.PageRequest) =>
+      this.#ask(
+        v1.WorkflowScheduleServiceDefinition.methods.listScheduleRuns,
+        v1.ListScheduleRunsRequest.create({ ...this.#of, page }),
+      );
     return this.#client.pages(ask, (a) => a.runs.map((w) => details(w, this.#client.codec, undefined)));
   }
 }

@@ -3,22 +3,7 @@
 // A new stream begins with a heartbeat that names all runs; what is unanswered follows in order. A thread beats while code
 // keeps the event loop to itself.
 import { type Client, type ClientDuplexStream, type ServiceError, status as Status } from '@grpc/grpc-js';
-import type { ErrorDetail } from './v1/kagzi/v1/common.js';
-import { ErrorCode } from './v1/kagzi/v1/common.js';
-import {
-  DeregisterRequest,
-  GetHistoryRequest,
-  HeartbeatRequest,
-  Lease,
-  type RegisterRequest,
-  type RegisterResponse,
-  SessionRequest,
-  SessionResponse,
-  type SetNote,
-  type Task,
-  WorkerServiceDefinition,
-} from './v1/kagzi/v1/worker.js';
-import { type Step } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { BeatThread } from './beat.js';
 import { between, monotonic } from './convert.js';
@@ -50,7 +35,7 @@ interface Moment {
 const moment = (): Moment => ({ mono: monotonic(), wall: Date.now() });
 const elapsed = (m: Moment): number => Math.max(monotonic() - m.mono, Date.now() - m.wall);
 
-type Stream = ClientDuplexStream<Buffer, SessionResponse[]>;
+type Stream = ClientDuplexStream<Buffer, v1.SessionResponse[]>;
 
 /** The connection of a worker. */
 export class Session {
@@ -85,7 +70,7 @@ export class Session {
 
   constructor(
     readonly endpoint: Endpoint,
-    private readonly hello: () => RegisterRequest,
+    private readonly hello: () => v1.RegisterRequest,
     private readonly events: Worker,
     private readonly log: Log,
     private readonly limit: number,
@@ -141,7 +126,7 @@ export class Session {
   }
 
   /** Forgets a run that was never begun, and lets the server send another. */
-  forgetTask(task: Task): void {
+  forgetTask(task: v1.Task): void {
     if (this.held.get(task.runId) === task.leaseToken) this.held.delete(task.runId);
     this.addCredit();
   }
@@ -194,14 +179,14 @@ export class Session {
   }
 
   /** Fetches the rest of a history, or of a task with a base all. */
-  async loadHistory(task: Task): Promise<Step[]> {
+  async loadHistory(task: v1.Task): Promise<v1.Step[]> {
     const steps = task.base ? [] : [...task.history];
     let token = task.nextHistoryToken;
     for (let failures = 0; ;) {
       try {
         const client = this.#client as Client;
-        const request = GetHistoryRequest.create({ namespace: task.namespace, runId: task.runId, token });
-        const service = WorkerServiceDefinition;
+        const request = v1.GetHistoryRequest.create({ namespace: task.namespace, runId: task.runId, token });
+        const service = v1.WorkerServiceDefinition;
         const page = await unary(client, service, service.methods.getHistory, request, metadata(this.endpoint));
         steps.push(...page.history);
         token = page.nextHistoryToken;
@@ -247,24 +232,24 @@ export class Session {
         resolve(e);
       };
       const timer = setTimeout(() => end(new Error('the server did not answer hello in time')), HELLO_TIMEOUT);
-      const came = (r: SessionResponse): void => {
+      const came = (r: v1.SessionResponse): void => {
         if (this.outbox.epoch) return this.#came(r);
         clearTimeout(timer);
         if (r.welcome) return this.#welcomed(r.welcome, stream, at);
         const d = r.error;
-        const passes = !d || repeatable(d) || d.code === ErrorCode.PRECONDITION_FAILED;
+        const passes = !d || repeatable(d) || d.code === v1.ErrorCode.PRECONDITION_FAILED;
         end(passes ? new Error(d?.message ?? 'the server answered hello with something else') : refusal(d));
       };
-      const all = (messages: SessionResponse[]): void => messages.forEach(came);
+      const all = (messages: v1.SessionResponse[]): void => messages.forEach(came);
       stream.on('data', all);
       stream.on('drain', () => this.outbox.drained());
       stream.on('error', (e: ServiceError) => end(callError(e)));
       stream.on('end', () => end(new Error('the server closed the session')));
-      stream.write(serialize(SessionRequest, { seq: 1, after: 0, batch: [], hello }));
+      stream.write(serialize(v1.SessionRequest, { seq: 1, after: 0, batch: [], hello }));
     });
   }
 
-  #welcomed(r: RegisterResponse, stream: Stream, at: Moment): void {
+  #welcomed(r: v1.RegisterResponse, stream: Stream, at: Moment): void {
     this.interval = r.heartbeatIntervalMs || r.heartbeatIntervalSecs * 1000 || 10_000;
     this.lease = r.leaseMs || Math.max(30_000, 3 * this.interval);
     this.keepsOrder = r.keepsOrder;
@@ -292,12 +277,12 @@ export class Session {
     this.#stream?.cancel();
     this.#stream = undefined;
     for (const op of own) {
-      if (op.kind === 'setNote') this.events.noteLost(op.body as SetNote);
-      else op.answer?.(SessionResponse.create(), op);
+      if (op.kind === 'setNote') this.events.noteLost(op.body as v1.SetNote);
+      else op.answer?.(v1.SessionResponse.create(), op);
     }
   }
 
-  #came(r: SessionResponse): void {
+  #came(r: v1.SessionResponse): void {
     if (r.task) {
       this.held.set(r.task.runId, r.task.leaseToken);
       this.#tasks++;
@@ -309,8 +294,8 @@ export class Session {
     else this.outbox.answered(r);
   }
 
-  #goodbye(drain: boolean, answer?: (r: SessionResponse) => void): boolean {
-    const goodbye = DeregisterRequest.create({ workerId: this.workerId, drain });
+  #goodbye(drain: boolean, answer?: (r: v1.SessionResponse) => void): boolean {
+    const goodbye = v1.DeregisterRequest.create({ workerId: this.workerId, drain });
     return this.outbox.enqueue(new Op('goodbye', goodbye, undefined, 0, answer));
   }
 
@@ -331,10 +316,10 @@ export class Session {
   #beat(then?: () => void): void {
     this.thread.beaten(this.workerId, this.held.size, this.interval);
     const tasksReceived = this.#tasks;
-    const held = [...this.held].map(([runId, leaseToken]) => Lease.create({ runId, leaseToken }));
+    const held = [...this.held].map(([runId, leaseToken]) => v1.Lease.create({ runId, leaseToken }));
     const counts = this.stats.take();
     const sent = moment();
-    const message = HeartbeatRequest.create({
+    const message = v1.HeartbeatRequest.create({
       workerId: this.workerId,
       activeCount: held.length,
       completedDelta: counts.completed,
@@ -344,17 +329,17 @@ export class Session {
       tasksReceived,
       held,
     });
-    const answered = (r: SessionResponse): void => {
+    const answered = (r: v1.SessionResponse): void => {
       if (!this.#beaten(r, sent)) {
         this.stats.giveBack(counts);
       }
       then?.();
     };
     const op = new Op('heartbeat', message, undefined, 0, answered);
-    if (!this.outbox.enqueue(op, true)) answered(SessionResponse.create());
+    if (!this.outbox.enqueue(op, true)) answered(v1.SessionResponse.create());
   }
 
-  #beaten(r: SessionResponse, sent: Moment): boolean {
+  #beaten(r: v1.SessionResponse, sent: Moment): boolean {
     if (r.error) {
       if (repeatable(r.error)) this.log.warn(`heartbeat failed; trying again at the next interval: ${r.error.message}`);
       else {
@@ -389,20 +374,20 @@ export class Session {
   }
 }
 
-const STATUS_OF: Partial<Record<ErrorCode, Status>> = {
-  [ErrorCode.INVALID_ARGUMENT]: Status.INVALID_ARGUMENT,
-  [ErrorCode.CONFLICT]: Status.ALREADY_EXISTS,
-  [ErrorCode.NOT_FOUND]: Status.NOT_FOUND,
-  [ErrorCode.UNAUTHORIZED]: Status.PERMISSION_DENIED,
+const STATUS_OF: Partial<Record<v1.ErrorCode, Status>> = {
+  [v1.ErrorCode.INVALID_ARGUMENT]: Status.INVALID_ARGUMENT,
+  [v1.ErrorCode.CONFLICT]: Status.ALREADY_EXISTS,
+  [v1.ErrorCode.NOT_FOUND]: Status.NOT_FOUND,
+  [v1.ErrorCode.UNAUTHORIZED]: Status.PERMISSION_DENIED,
 };
 
 /** Returns the messages that one message of the stream has. */
-function decoded(bytes: Buffer): SessionResponse[] {
-  const r = SessionResponse.decode(bytes);
-  return r.batch.length === 0 ? [r] : r.batch.map((one) => SessionResponse.decode(one));
+function decoded(bytes: Buffer): v1.SessionResponse[] {
+  const r = v1.SessionResponse.decode(bytes);
+  return r.batch.length === 0 ? [r] : r.batch.map((one) => v1.SessionResponse.decode(one));
 }
 
 /** Returns the error of a hello that was refused in a message of the stream. */
-function refusal(d: ErrorDetail): ServerError {
+function refusal(d: v1.ErrorDetail): ServerError {
   return detailError(d, STATUS_OF[d.code] ?? Status.UNIMPLEMENTED);
 }

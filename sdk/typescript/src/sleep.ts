@@ -1,6 +1,5 @@
 // Sleeps.
-import { SleepRequest } from './v1/kagzi/v1/worker.js';
-import { StepKind } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import type { Branch } from './branch.js';
 import { suspend } from './cache.js';
@@ -10,7 +9,7 @@ import { report } from './order.js';
 
 /** Waits for a time. */
 export class SleepCall extends Call<void> {
-  readonly kind = StepKind.SLEEP;
+  readonly kind = v1.StepKind.SLEEP;
 
   /** left is in milliseconds; until, if it is not 0, is the time by the server's clock. */
   constructor(
@@ -32,7 +31,7 @@ export class SleepCall extends Call<void> {
       return;
     }
     const hold = !act.alone(this);
-    const request = SleepRequest.create({ ...act.lease, stepName: this.name, hold, branch: this.branch.path });
+    const request = v1.SleepRequest.create({ ...act.lease, stepName: this.name, hold, branch: this.branch.path });
     if (this.until || this.left <= 0) request.until = wireTime(this.until || act.now());
     else request.duration = wireDuration(Math.max(this.left, 1));
     act.send('sleep', request, (r, op) => {
@@ -48,7 +47,7 @@ export class SleepCall extends Call<void> {
     const { act } = this;
     const left = this.due - act.now();
     if (left > 0) return this.park(left);
-    const request = SleepRequest.create({
+    const request = v1.SleepRequest.create({
       ...act.lease,
       stepName: this.name,
       hold: true,

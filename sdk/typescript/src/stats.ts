@@ -1,6 +1,5 @@
 // Figures of a worker, for its heartbeats.
-import { WorkerStats } from './v1/kagzi/v1/worker.js';
-import { WorkflowStatus } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import { monotonic } from './convert.js';
 
 /** Runs that have ended since the last accepted heartbeat. */
@@ -17,9 +16,9 @@ export class Stats {
   #cpu = { at: monotonic(), used: process.cpuUsage() };
 
   /** Counts a run that has ended. */
-  count(status: WorkflowStatus | undefined, ms: number): void {
-    if (status === WorkflowStatus.COMPLETED) this.#ended.completed++;
-    if (status === WorkflowStatus.FAILED) this.#ended.failed++;
+  count(status: v1.WorkflowStatus | undefined, ms: number): void {
+    if (status === v1.WorkflowStatus.COMPLETED) this.#ended.completed++;
+    if (status === v1.WorkflowStatus.FAILED) this.#ended.failed++;
     this.#runs++;
     this.#ms += ms;
   }
@@ -38,12 +37,12 @@ export class Stats {
   }
 
   /** Returns the load for the wire. */
-  wire(): WorkerStats {
+  wire(): v1.WorkerStats {
     const now = monotonic();
     const used = process.cpuUsage(this.#cpu.used);
     const cpuPercent = (used.user + used.system) / 10 / Math.max(now - this.#cpu.at, 1);
     this.#cpu = { at: now, used: process.cpuUsage() };
-    return WorkerStats.create({
+    return v1.WorkerStats.create({
       cpuPercent,
       memoryBytes: process.memoryUsage.rss(),
       uptimeSeconds: Math.floor(process.uptime()),

@@ -1,7 +1,5 @@
 // Steps: a function runs, and its result is recorded.
-import { ErrorCode, ErrorDetail, type RetryPolicy } from './v1/kagzi/v1/common.js';
-import { BeginStepRequest, type CompleteStepRequest, FailStepRequest } from './v1/kagzi/v1/worker.js';
-import { StepKind, StepStatus } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import type { Branch } from './branch.js';
 import { suspend } from './cache.js';
@@ -92,13 +90,13 @@ export class Attempt implements StepContext {
 
 /** Runs a function and records its result. */
 export class StepCall<T> extends Call<T> {
-  readonly kind = StepKind.FUNCTION;
+  readonly kind = v1.StepKind.FUNCTION;
   attempt = 1;
   /** Operations up to this index must be durable before the body starts. */
   wantsAfter = 0;
   readonly timeout: number;
   current: Attempt | undefined;
-  #last: ErrorDetail | undefined;
+  #last: v1.ErrorDetail | undefined;
   #got!: T;
   #started = 0;
 
@@ -108,7 +106,7 @@ export class StepCall<T> extends Call<T> {
     name: string,
     private readonly fn: StepFunction<T>,
     private readonly schema: Schema<T> | undefined,
-    private readonly retry: RetryPolicy | undefined,
+    private readonly retry: v1.RetryPolicy | undefined,
     timeout: number,
     clean: boolean,
   ) {
@@ -119,7 +117,7 @@ export class StepCall<T> extends Call<T> {
   start(): void {
     if (this.record) {
       this.attempt = this.record.attemptNumber + 1;
-      if (this.record.status === StepStatus.PENDING) {
+      if (this.record.status === v1.StepStatus.PENDING) {
         this.#last = this.record.error;
         return this.#retryAt(this.record.retryAt ? unix(this.record.retryAt) : 0);
       }
@@ -202,10 +200,10 @@ export class StepCall<T> extends Call<T> {
   /** Tells the server once that the code runs; returns the id of the attempt. */
   announce(attempt: Attempt): Promise<string> {
     return (attempt.announced ??= new Promise((resolve) => {
-      const begin = BeginStepRequest.create({
+      const begin = v1.BeginStepRequest.create({
         ...this.act.lease,
         stepName: this.name,
-        kind: StepKind.FUNCTION,
+        kind: v1.StepKind.FUNCTION,
         retryPolicy: this.retry,
         branch: this.branch.path,
         startToCloseTimeoutMs: Math.min(this.timeout, MAX_DELAY - MARGIN) + MARGIN,
@@ -238,7 +236,7 @@ export class StepCall<T> extends Call<T> {
     if (failure) {
       const detail = detailOf(failure.error);
       if (act.cancelled && !this.clean && !detail.nonRetryable) {
-        Object.assign(detail, { code: ErrorCode.CANCELLED, nonRetryable: true, retryAfterMs: 0 });
+        Object.assign(detail, { code: v1.ErrorCode.CANCELLED, nonRetryable: true, retryAfterMs: 0 });
       }
       this.#fail(detail);
     }
@@ -257,7 +255,7 @@ export class StepCall<T> extends Call<T> {
     act.size += output.data.length;
     act.warnLarge('step result', output, this.name);
     const { namespace, runId, leaseToken } = act.lease;
-    const complete: CompleteStepRequest = {
+    const complete: v1.CompleteStepRequest = {
       namespace,
       runId,
       stepId: '',
@@ -271,11 +269,11 @@ export class StepCall<T> extends Call<T> {
   }
 
   /** Records a failed attempt. */
-  #fail(detail: ErrorDetail): void {
+  #fail(detail: v1.ErrorDetail): void {
     const { act, attempt } = this;
     this.#last = detail;
     const hold = !act.alone(this);
-    const fail = FailStepRequest.create({
+    const fail = v1.FailStepRequest.create({
       ...act.lease,
       stepName: this.name,
       error: detail,
@@ -307,8 +305,8 @@ export class StepCall<T> extends Call<T> {
   value(): T {
     if (this.outcome === How.CANCELLED) throw cancelledError(this.name, this.#last, this.attempt - 1);
     if (this.outcome === How.RECORDED && this.record && !this.failing) {
-      if (this.record.status === StepStatus.FAILED) {
-        throw stepError(this.name, this.record.error ?? ErrorDetail.create(), this.record.attemptNumber);
+      if (this.record.status === v1.StepStatus.FAILED) {
+        throw stepError(this.name, this.record.error ?? v1.ErrorDetail.create(), this.record.attemptNumber);
       }
       return readRecord(this.act, this.name, this.record.output, this.schema);
     }

@@ -1,7 +1,7 @@
 // OpenTelemetry, if the application has it: spans of activations and steps, and the trace context of starts.
 import { createRequire } from 'node:module';
 import type * as Api from '@opentelemetry/api';
-import type { Task } from './v1/kagzi/v1/worker.js';
+import type * as v1 from './v1/index.js';
 import { Failed, StepError } from './errors.js';
 
 /** A span of the application's tracing. The types of this package do not name those of OpenTelemetry, which is optional. */
@@ -28,7 +28,7 @@ export function traceparent(): string {
 }
 
 /** Starts the span of one activation of a run, a child of the span that started the run; undefined without tracing. */
-export function activation(task: Task): Span | undefined {
+export function activation(task: v1.Task): Span | undefined {
   if (!api) return undefined;
   let parent = api.ROOT_CONTEXT;
   const [, traceId, spanId, flags] = PARENT.exec(task.traceparent) ?? [];

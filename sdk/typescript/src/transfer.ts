@@ -2,7 +2,7 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { ClientReadableStream, ClientWritableStream, ServiceError } from '@grpc/grpc-js';
-import { Capsule, ImportWorkflowResponse, ExportWorkflowRequest } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import { callError } from './errors.js';
 import { type Rpc, metadata, serialize } from './wire.js';
 
@@ -13,21 +13,21 @@ const CHUNK = 256 << 10;
 /** Writes an exported run to a file. */
 export async function exportTo(
   rpc: Rpc,
-  request: Partial<ExportWorkflowRequest>,
+  request: Partial<v1.ExportWorkflowRequest>,
   file: string | URL,
   more: Record<string, string>,
 ): Promise<void> {
   const client = await rpc.client();
-  const stream: ClientReadableStream<Capsule> = client.makeServerStreamRequest(
+  const stream: ClientReadableStream<v1.Capsule> = client.makeServerStreamRequest(
     `${SERVICE}/ExportWorkflow`,
-    (r: ExportWorkflowRequest) => serialize(ExportWorkflowRequest, r),
-    (data: Buffer) => Capsule.decode(data),
-    ExportWorkflowRequest.create(request),
+    (r: v1.ExportWorkflowRequest) => serialize(v1.ExportWorkflowRequest, r),
+    (data: Buffer) => v1.Capsule.decode(data),
+    v1.ExportWorkflowRequest.create(request),
     metadata(rpc.endpoint, more),
   );
   async function* parts(): AsyncGenerator<Buffer> {
     try {
-      for await (const one of stream) yield (one as Capsule).data;
+      for await (const one of stream) yield (one as v1.Capsule).data;
     } catch (e) {
       throw callError(e as ServiceError);
     }
@@ -42,29 +42,29 @@ export async function exportTo(
 /** Sends the file of an exported run to a namespace. */
 export async function importFrom(
   rpc: Rpc,
-  head: Partial<Capsule>,
+  head: Partial<v1.Capsule>,
   file: string | URL,
   more: Record<string, string>,
-): Promise<ImportWorkflowResponse> {
+): Promise<v1.ImportWorkflowResponse> {
   const client = await rpc.client();
-  let stream: ClientWritableStream<Capsule> | undefined;
-  const answer = new Promise<ImportWorkflowResponse>((resolve, reject) => {
+  let stream: ClientWritableStream<v1.Capsule> | undefined;
+  const answer = new Promise<v1.ImportWorkflowResponse>((resolve, reject) => {
     stream = client.makeClientStreamRequest(
       `${SERVICE}/ImportWorkflow`,
-      (part: Capsule) => serialize(Capsule, part),
-      (data: Buffer) => ImportWorkflowResponse.decode(data),
+      (part: v1.Capsule) => serialize(v1.Capsule, part),
+      (data: Buffer) => v1.ImportWorkflowResponse.decode(data),
       metadata(rpc.endpoint, more),
-      (e: ServiceError | null, r?: ImportWorkflowResponse) => {
+      (e: ServiceError | null, r?: v1.ImportWorkflowResponse) => {
         if (e) reject(callError(e));
-        else resolve(r as ImportWorkflowResponse);
+        else resolve(r as v1.ImportWorkflowResponse);
       },
     );
   });
-  const sent = stream as ClientWritableStream<Capsule>;
-  async function* parts(): AsyncGenerator<Capsule> {
-    yield Capsule.create(head);
+  const sent = stream as ClientWritableStream<v1.Capsule>;
+  async function* parts(): AsyncGenerator<v1.Capsule> {
+    yield v1.Capsule.create(head);
     for await (const data of createReadStream(file, { highWaterMark: CHUNK })) {
-      yield Capsule.create({ data: data as Buffer });
+      yield v1.Capsule.create({ data: data as Buffer });
     }
   }
   const reads = pipeline(parts, sent as unknown as NodeJS.WritableStream).catch((e: unknown) => {

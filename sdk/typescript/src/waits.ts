@@ -1,14 +1,5 @@
 // Waits that only the server can end: for signals and child runs.
-import { ErrorCode, ErrorDetail, type Payload } from './v1/kagzi/v1/common.js';
-import {
-  AwaitChildrenRequest,
-  type AwaitChildrenResponse,
-  AwaitSignalRequest,
-  type AwaitSignalResponse,
-  type SessionResponse,
-  type StartChildRequest,
-} from './v1/kagzi/v1/worker.js';
-import { type Step, StepKind, StepStatus } from './v1/kagzi/v1/workflow.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import type { Branch } from './branch.js';
 import { suspend } from './cache.js';
@@ -33,9 +24,9 @@ export abstract class ServerWait<T> extends Call<T> {
   #late = PARK_SETTLE;
 
   /** Asks for the result; taken is called with the answer. */
-  abstract ask(hold: boolean, taken: (r: SessionResponse, op: Op) => void): Op;
+  abstract ask(hold: boolean, taken: (r: v1.SessionResponse, op: Op) => void): Op;
   /** Takes the answer; false if there is no result yet. */
-  abstract answered(r: SessionResponse, op: Op): boolean;
+  abstract answered(r: v1.SessionResponse, op: Op): boolean;
 
   start(): void {
     this.woken();
@@ -87,8 +78,8 @@ export abstract class ServerWait<T> extends Call<T> {
 
 /** Waits for a signal. */
 export class SignalCall<T> extends ServerWait<T> {
-  readonly kind = StepKind.SIGNAL;
-  #answer: AwaitSignalResponse | undefined;
+  readonly kind = v1.StepKind.SIGNAL;
+  #answer: v1.AwaitSignalResponse | undefined;
 
   constructor(
     act: Activation,
@@ -109,8 +100,8 @@ export class SignalCall<T> extends ServerWait<T> {
     this.woken();
   }
 
-  ask(hold: boolean, taken: (r: SessionResponse, op: Op) => void): Op {
-    const question = AwaitSignalRequest.create({
+  ask(hold: boolean, taken: (r: v1.SessionResponse, op: Op) => void): Op {
+    const question = v1.AwaitSignalRequest.create({
       ...this.act.lease,
       stepName: this.name,
       signalName: this.signal,
@@ -121,7 +112,7 @@ export class SignalCall<T> extends ServerWait<T> {
     return this.act.send('awaitSignal', question, taken);
   }
 
-  answered(r: SessionResponse, op: Op): boolean {
+  answered(r: v1.SessionResponse, op: Op): boolean {
     const answer = r.awaitedSignal;
     if (!answer || (!answer.payload && !answer.timedOut)) return false;
     if (answer.payload && this.act.worker.session.keepsOrder) this.act.unreceived.add(this.name);
@@ -138,19 +129,19 @@ export class SignalCall<T> extends ServerWait<T> {
       if (this.#answer.timedOut) throw this.#timedOut();
       return this.#read(this.#answer.payload, '');
     }
-    const record = this.record as Step;
-    if (record.status === StepStatus.FAILED)
-      throw stepError(this.name, record.error ?? ErrorDetail.create(), record.attemptNumber);
+    const record = this.record as v1.Step;
+    if (record.status === v1.StepStatus.FAILED)
+      throw stepError(this.name, record.error ?? v1.ErrorDetail.create(), record.attemptNumber);
     if (record.signalTimedOut) throw this.#timedOut();
     return this.#read(record.output, record.overriddenBy);
   }
 
   #timedOut(): StepError {
     const message = `no signal ${this.signal} within ${Math.max(this.limit ?? 0, 0) / 1000} s`;
-    return stepError(this.name, ErrorDetail.create({ message, code: ErrorCode.TIMEOUT, nonRetryable: true }), 0);
+    return stepError(this.name, v1.ErrorDetail.create({ message, code: v1.ErrorCode.TIMEOUT, nonRetryable: true }), 0);
   }
 
-  #read(p: Payload | undefined, overridden: string): T {
+  #read(p: v1.Payload | undefined, overridden: string): T {
     const { act } = this;
     const what = `signal ${this.signal}`;
     try {
@@ -178,7 +169,7 @@ export class ChildState {
   workflowType = '';
   externalId = '';
   /** With the outcome; undefined before. */
-  step: Step | undefined;
+  step: v1.Step | undefined;
   live = false;
   /** Where the server has recorded its end, in the order of results. */
   place: number;
@@ -194,7 +185,7 @@ export class ChildState {
   }
 
   /** Takes its end, which an operation of the activation with a key has told. */
-  ended(act: Activation, step: Step, key: number): void {
+  ended(act: Activation, step: v1.Step, key: number): void {
     this.step = step;
     this.told(act, key);
   }
@@ -209,16 +200,16 @@ export class ChildState {
   }
 
   /** Makes a child from its step. */
-  static of(step: Step | undefined, name: string, known: number): ChildState {
+  static of(step: v1.Step | undefined, name: string, known: number): ChildState {
     const child = new ChildState(name, step?.childRunId ?? '', known, step?.settled ?? 0);
-    if (step && (step.status === StepStatus.COMPLETED || step.status === StepStatus.FAILED)) child.step = step;
+    if (step && (step.status === v1.StepStatus.COMPLETED || step.status === v1.StepStatus.FAILED)) child.step = step;
     return child;
   }
 }
 
 /** Starts a child run. */
 export class ChildCall extends Call<ChildState> {
-  readonly kind = StepKind.CHILD_WORKFLOW;
+  readonly kind = v1.StepKind.CHILD_WORKFLOW;
   #child: ChildState | undefined;
 
   constructor(
@@ -226,7 +217,7 @@ export class ChildCall extends Call<ChildState> {
     branch: Branch,
     name: string,
     workflowType: string,
-    private readonly request: () => StartChildRequest,
+    private readonly request: () => v1.StartChildRequest,
     clean: boolean,
   ) {
     super(act, branch, name, workflowType, clean);
@@ -245,7 +236,7 @@ export class ChildCall extends Call<ChildState> {
     request.stepName = this.name;
     request.branch = this.branch.path;
     request.leaseToken = act.task.leaseToken;
-    const started = (r: SessionResponse, op: Op): void => {
+    const started = (r: v1.SessionResponse, op: Op): void => {
       const child = ChildState.of(r.startedChild?.step, this.name, performance.now());
       child.runId = r.startedChild?.childRunId || child.runId;
       child.told(act, act.recorded + op.index);
@@ -257,9 +248,9 @@ export class ChildCall extends Call<ChildState> {
   }
 
   /** Records that the server refused the start, so that every replay throws the same error. */
-  #refuse(d: ErrorDetail): void {
+  #refuse(d: v1.ErrorDetail): void {
     const { code, type, message } = d;
-    this.failure = ErrorDetail.create({ code, type, message, nonRetryable: true, metadata: { step: this.name } });
+    this.failure = v1.ErrorDetail.create({ code, type, message, nonRetryable: true, metadata: { step: this.name } });
     judge(this.act, this, this.failure);
     hand(this.act, this, How.REPORTED);
   }
@@ -281,7 +272,7 @@ export class ChildCall extends Call<ChildState> {
 
 /** Waits until all of some child runs have ended. */
 export class ChildrenCall extends ServerWait<void> {
-  readonly kind = StepKind.CHILD_WORKFLOW;
+  readonly kind = v1.StepKind.CHILD_WORKFLOW;
 
   constructor(
     act: Activation,
@@ -302,12 +293,12 @@ export class ChildrenCall extends ServerWait<void> {
     this.woken();
   }
 
-  ask(hold: boolean, taken: (r: SessionResponse, op: Op) => void): Op {
+  ask(hold: boolean, taken: (r: v1.SessionResponse, op: Op) => void): Op {
     return askChildren(this.act, this.openChildren(), false, hold, taken);
   }
 
-  answered(r: SessionResponse, op: Op): boolean {
-    return childrenEnded(this.act, (r.awaitedChildren as AwaitChildrenResponse).steps, this.children, op);
+  answered(r: v1.SessionResponse, op: Op): boolean {
+    return childrenEnded(this.act, (r.awaitedChildren as v1.AwaitChildrenResponse).steps, this.children, op);
   }
 
   value(): void {
@@ -321,8 +312,8 @@ export function askChildren(
   children: readonly ChildState[],
   any: boolean,
   hold: boolean,
-  taken: (r: SessionResponse, op: Op) => void,
+  taken: (r: v1.SessionResponse, op: Op) => void,
 ): Op {
   const childRunIds = children.map((c) => c.runId);
-  return act.send('awaitChildren', AwaitChildrenRequest.create({ ...act.lease, childRunIds, any, hold }), taken);
+  return act.send('awaitChildren', v1.AwaitChildrenRequest.create({ ...act.lease, childRunIds, any, hold }), taken);
 }

@@ -1,17 +1,7 @@
 // Workers run workflows and steps.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Payload } from './v1/kagzi/v1/common.js';
-import {
-  type CancelTask,
-  type Lease,
-  type PauseTask,
-  RegisterRequest,
-  type SessionResponse,
-  type SetNote,
-  type Task,
-  type WaitOver,
-} from './v1/kagzi/v1/worker.js';
+import * as v1 from './v1/index.js';
 import { Activation } from './activation.js';
 import { Cache, resume } from './cache.js';
 import { askCancel } from './cancel.js';
@@ -74,7 +64,7 @@ export class Worker {
 
   readonly #types = new Map<string, AnyWorkflow>();
   readonly #runs = new Map<string, Activation>();
-  readonly #hello: RegisterRequest;
+  readonly #hello: v1.RegisterRequest;
   readonly #drainTimeout: number;
   readonly #handleSignals: boolean;
   #begun = false;
@@ -131,7 +121,7 @@ export class Worker {
     const endpoint = resolve(o);
     for (const warning of endpoint.warnings) this.log.warn(`settings: ${warning}`);
     const maxConcurrent = o.maxConcurrent ?? 100;
-    this.#hello = RegisterRequest.create({
+    this.#hello = v1.RegisterRequest.create({
       namespace: endpoint.namespace,
       taskQueue: queue,
       taskQueues: [...new Set([...(o.queues ?? []), ...named])].filter((q) => q !== queue),
@@ -152,7 +142,7 @@ export class Worker {
       queueConcurrencyLimit: o.queueLimit,
       workflowTypeConcurrency: limits.map(([workflowType, limit]) => ({ workflowType, maxConcurrent: limit })),
     });
-    this.session = new Session(endpoint, () => RegisterRequest.create(this.#hello), this, this.log, maxConcurrent);
+    this.session = new Session(endpoint, () => v1.RegisterRequest.create(this.#hello), this, this.log, maxConcurrent);
     this.turns = new Turns(this.session.thread, this.session.outbox, this.log);
     if (process.env['KAGZI_DEV'] === '1') this.dev = Dev.install();
   }
@@ -211,7 +201,7 @@ export class Worker {
   // The code of runs and steps.
 
   /** @internal Decodes the input, calls the function of a run, and encodes its result. */
-  async call(act: Activation): Promise<Payload> {
+  async call(act: Activation): Promise<v1.Payload> {
     const { task } = act;
     const { codec, interceptors } = this.options;
     const workflow = this.#types.get(task.workflowType) as unknown as Workflow<unknown, unknown>;
@@ -242,16 +232,16 @@ export class Worker {
 
   // Events of the connection.
 
-  answer(op: Op, r: SessionResponse): void {
+  answer(op: Op, r: v1.SessionResponse): void {
     const act = op.act as Activation;
     this.turns.post(act, () => act.answered(op, r));
   }
 
-  task(task: Task): void {
+  task(task: v1.Task): void {
     this.turns.post(this.#runs.get(task.runId), () => this.#took(task));
   }
 
-  #took(task: Task): void {
+  #took(task: v1.Task): void {
     const old = this.#runs.get(task.runId);
     if (!old) return this.#begin(task);
     if (task.leaseToken === old.task.leaseToken || task.leaseToken === old.next?.leaseToken) this.session.addCredit();
@@ -265,7 +255,7 @@ export class Worker {
     }
   }
 
-  #begin(task: Task): void {
+  #begin(task: v1.Task): void {
     const kept = this.cache.take(task.runId);
     if (kept) {
       this.#runs.set(task.runId, kept);
@@ -315,11 +305,11 @@ export class Worker {
   }
 
   #loseNext(act: Activation): void {
-    this.session.forgetTask(act.next as Task);
+    this.session.forgetTask(act.next as v1.Task);
     act.next = undefined;
   }
 
-  cancelTask(c: CancelTask): void {
+  cancelTask(c: v1.CancelTask): void {
     const { graceUntil } = c;
     this.#about(
       c,
@@ -332,13 +322,13 @@ export class Worker {
         } else if (!act.closing) act.lose(c.reason?.message ?? '');
       },
       (act) => {
-        if (graceUntil) Object.assign(act.next as Task, { cancelRequested: true, cancelGraceUntil: graceUntil });
+        if (graceUntil) Object.assign(act.next as v1.Task, { cancelRequested: true, cancelGraceUntil: graceUntil });
         else this.#loseNext(act);
       },
     );
   }
 
-  pauseTask(p: PauseTask): void {
+  pauseTask(p: v1.PauseTask): void {
     this.#about(
       p,
       (act) => {
@@ -349,11 +339,11 @@ export class Worker {
     );
   }
 
-  waitOver(m: WaitOver): void {
+  waitOver(m: v1.WaitOver): void {
     this.#about(m, (act) => act.hint(m.stepName));
   }
 
-  lost(lease: Lease): void {
+  lost(lease: v1.Lease): void {
     const lose = (act: Activation): void => {
       if (!act.closing) act.lose('not renewed by the server');
     };
@@ -375,7 +365,7 @@ export class Worker {
     }
   }
 
-  noteLost(note: SetNote): void {
+  noteLost(note: v1.SetNote): void {
     this.#about(note, (act) => act.notes.lost(note.note));
   }
 
