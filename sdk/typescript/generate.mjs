@@ -28,7 +28,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'kagzi-generate-'));
 try {
   const source = join(scratch, 'proto', 'kagzi', 'v1');
   mkdirSync(source, { recursive: true });
-  const names = readdirSync(protos).filter((one) => one.endsWith('.proto') && one !== 'namespace.proto');
+  const names = readdirSync(protos).filter((one) => one.endsWith('.proto'));
   for (const name of names) {
     writeFileSync(join(source, name), withoutRoutes(readFileSync(join(protos, name), 'utf8')));
   }

@@ -1,5 +1,4 @@
 // `kagzi check`: replays the open runs of a worker's types against its code, and prints those that diverge.
-import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import * as v1 from './v1/index.js';
 import { Client } from './client.js';
 import { printable } from './convert.js';
@@ -7,7 +6,6 @@ import { ConfigError, KagziError, ServerError } from './errors.js';
 import type { RunDetails } from './handle.js';
 import { Divergence, RunRecord, replay } from './replay.js';
 import type { Worker } from './worker.js';
-import type { Method } from './wire.js';
 
 const ARGUMENT = '-kagzi-check';
 const VARIABLE = 'KAGZI_CHECK';
@@ -96,21 +94,11 @@ async function checkOne(worker: Worker, client: Client, runId: string): Promise<
   return found ?? 'fits';
 }
 
-/** The call that tells whether a namespace exists; the SDK has no use for the rest of its service. */
-const getNamespace: Method<string, undefined> = {
-  name: 'GetNamespace',
-  requestType: {
-    encode: (name: string, writer = new BinaryWriter()) => writer.uint32(10).string(name),
-    decode: () => '',
-  },
-  responseType: { encode: (_, writer = new BinaryWriter()) => writer, decode: () => undefined },
-};
-
 /** Throws an error if the namespace does not exist: a misspelt one has no open runs either, and would pass. */
 async function namespaceThere(client: Client): Promise<void> {
   const name = client.namespace;
   try {
-    await client.call({ fullName: 'kagzi.v1.NamespaceService' }, getNamespace, name);
+    await client.calls.getNamespace({ namespace: name });
   } catch (e) {
     if (!(e instanceof ServerError) || e.code !== 'NOT_FOUND') return; // without the permission to ask, it counts as there
     const advice = `if that is its name and nothing has run there yet, make it with: kagzi namespace create ${name}`;

@@ -16,8 +16,25 @@ import { importFrom } from './transfer.js';
 import { type Method, Rpc } from './wire.js';
 import { type Workflow } from './workflow.js';
 
+const SERVICES = [
+  v1.WorkflowServiceDefinition,
+  v1.WorkflowScheduleServiceDefinition,
+  v1.AdminServiceDefinition,
+  v1.NamespaceServiceDefinition,
+] as const;
+type Methods = (typeof v1.WorkflowServiceDefinition)['methods'] &
+  (typeof v1.WorkflowScheduleServiceDefinition)['methods'] &
+  (typeof v1.AdminServiceDefinition)['methods'] &
+  (typeof v1.NamespaceServiceDefinition)['methods'];
+
+/** The calls of the server as functions. What a request leaves out has its default. */
+type Calls = {
+  readonly [K in keyof Methods]: Methods[K] extends Method<infer In, infer Out>
+    ? (request: Partial<In>) => Promise<Out>
+    : never;
+};
+
 const MAX_BATCH = 1000;
-const { methods } = v1.WorkflowServiceDefinition;
 const OPTIONS = names<ClientOptions>()('profile address namespace apiKey tls codec interceptors');
 const FILTERS = names<ListFilters>()(
   'status workflowTypes queues tags createdAfter createdBefore parentRunId scheduleId workerId search query pageSize',
@@ -79,6 +96,8 @@ export class Client {
   readonly codec: Codec | undefined;
   /** @internal */
   readonly rpc: Rpc;
+  /** @internal The calls of the server, within the interceptors. */
+  readonly calls: Calls;
   readonly #interceptors: readonly ClientInterceptor[];
 
   /** Throws a ConfigError if an option, the environment or the profile is invalid. */
@@ -89,6 +108,14 @@ export class Client {
     this.codec = options.codec;
     this.rpc = new Rpc(endpoint);
     this.#interceptors = options.interceptors ?? [];
+    const calls = SERVICES.flatMap((service) =>
+      Object.entries<Method<object, unknown>>(service.methods).map(([name, method]) => {
+        const call = (request: object): Promise<unknown> =>
+          this.around(method.name, (sent) => this.rpc.call(service, method, method.requestType.create(request), sent));
+        return [name, call];
+      }),
+    );
+    this.calls = Object.fromEntries(calls) as Calls;
   }
 
   /** Closes the connection; calls in flight fail. */
@@ -105,16 +132,6 @@ export class Client {
       next = () => one(call, inner);
     }
     return next();
-  }
-
-  /** @internal Makes a call. */
-  call<In, Out>(service: { fullName: string }, method: Method<In, Out>, request: In): Promise<Out> {
-    return this.around(method.name, (metadata) => this.rpc.call(service, method, request, metadata));
-  }
-
-  /** @internal Makes a call of the service of workflows. */
-  ask<In, Out>(method: Method<In, Out>, request: In): Promise<Out> {
-    return this.call(v1.WorkflowServiceDefinition, method, request);
   }
 
   /** @internal Yields what the pages of a list have. */
@@ -144,7 +161,7 @@ export class Client {
   ): Promise<RunHandle<unknown>> {
     const request = this.#startRequest(workflow, input, options);
     await this.#nameParent([request]);
-    const answer = await this.ask(methods.startWorkflow, request);
+    const answer = await this.calls.startWorkflow(request);
     return this.#started(request, answer, workflow);
   }
 
@@ -178,7 +195,7 @@ export class Client {
       return this.#startRequest(workflow, input, { ...options, ...requestId, ...each(i) });
     });
     await this.#nameParent(requests);
-    const answer = await this.ask(methods.startWorkflows, { requests });
+    const answer = await this.calls.startWorkflows({ requests });
     return answer.results.map((a, i) =>
       a.started
         ? this.#started(requests[i] as v1.StartWorkflowRequest, a.started, workflow)
@@ -222,13 +239,13 @@ export class Client {
 
   /** Returns a run; NOT_FOUND if there is none. */
   async get(runId: string): Promise<RunDetails> {
-    const a = await this.ask(methods.getWorkflow, { namespace: this.namespace, runId });
+    const a = await this.calls.getWorkflow({ namespace: this.namespace, runId });
     return details(a.workflow as v1.Workflow, this.codec, undefined);
   }
 
   /** Returns the newest run with an external id; NOT_FOUND if there is none. */
   async getById(externalId: string): Promise<RunDetails> {
-    const a = await this.ask(methods.getWorkflowByExternalId, { namespace: this.namespace, externalId });
+    const a = await this.calls.getWorkflowByExternalId({ namespace: this.namespace, externalId });
     return details(a.workflow as v1.Workflow, this.codec, undefined);
   }
 
@@ -251,7 +268,8 @@ export class Client {
       if (number === undefined) throw new ConfigError(`status ${show(s)} is unknown: want one such as RUNNING`);
       return number;
     });
-    const request = v1.ListWorkflowsRequest.create({
+    if (same.query && !pageToken) await this.#knowsQuery();
+    const a = await this.calls.listWorkflows({
       ...same,
       namespace: this.namespace,
       statuses,
@@ -261,8 +279,6 @@ export class Client {
       createdAfter: stamp(createdAfter, 'createdAfter'),
       createdBefore: stamp(createdBefore, 'createdBefore'),
     });
-    if (request.query && !pageToken) await this.#knowsQuery();
-    const a = await this.ask(methods.listWorkflows, request);
     const runs = a.workflows.map((w) => details(w, this.codec, undefined));
     return { runs, nextPageToken: a.page?.nextPageToken ?? '' };
   }
@@ -293,21 +309,13 @@ export class Client {
     options: ScheduleOptions = {},
   ): Promise<Schedule> {
     const request = createRequest(this, targetOf(workflow), cron, input, options);
-    const a = await this.call(
-      v1.WorkflowScheduleServiceDefinition,
-      v1.WorkflowScheduleServiceDefinition.methods.createWorkflowSchedule,
-      request,
-    );
+    const a = await this.calls.createWorkflowSchedule(request);
     return new Schedule(this, a.schedule?.scheduleId ?? '');
   }
 
   /** Refuses a server that would ignore the query of a list. */
   async #knowsQuery(): Promise<void> {
-    const info = await this.call(
-      v1.AdminServiceDefinition,
-      v1.AdminServiceDefinition.methods.getServerInfo,
-      v1.GetServerInfoRequest.create(),
-    );
+    const info = await this.calls.getServerInfo({});
     if (info.supportedFeatures.includes('query-runs')) return;
     const version = info.version || 'unknown';
     const text = `the server (version ${version}) does not know the filter query and would list all runs: upgrade it, or use the other filters`;
@@ -322,11 +330,7 @@ export class Client {
   /** Yields schedules, newest first. */
   listSchedules(queue?: string): AsyncGenerator<ScheduleDetails> {
     const ask = (page: v1.PageRequest) =>
-      this.call(
-        v1.WorkflowScheduleServiceDefinition,
-        v1.WorkflowScheduleServiceDefinition.methods.listWorkflowSchedules,
-        v1.ListWorkflowSchedulesRequest.create({ namespace: this.namespace, taskQueue: queue, page }),
-      );
+      this.calls.listWorkflowSchedules({ namespace: this.namespace, taskQueue: queue, page });
     return this.pages(ask, (a) => a.schedules.map(scheduleDetails));
   }
 
@@ -336,12 +340,7 @@ export class Client {
     options: { timeZone?: string; count?: number; after?: Date } = {},
   ): Promise<Date[]> {
     const { timeZone = '', count = 5, after } = options;
-    const request = v1.PreviewScheduleRequest.create({ cronExpr: cron, timeZone, count, after: stamp(after, 'after') });
-    const a = await this.call(
-      v1.WorkflowScheduleServiceDefinition,
-      v1.WorkflowScheduleServiceDefinition.methods.previewSchedule,
-      request,
-    );
+    const a = await this.calls.previewSchedule({ cronExpr: cron, timeZone, count, after: stamp(after, 'after') });
     return a.ticks.map((t) => when(t) as Date);
   }
 }

@@ -18,7 +18,7 @@ import { exportTo } from './transfer.js';
 
 /** Milliseconds that one call waits for the end of a run. */
 const WAIT = 50_000;
-const { methods } = v1.WorkflowServiceDefinition;
+const { waitWorkflow } = v1.WorkflowServiceDefinition.methods;
 
 /** Status of a run. */
 export type Status = Exclude<keyof typeof v1.WorkflowStatus, 'UNSPECIFIED' | 'SCHEDULED' | 'PAUSED'>;
@@ -122,23 +122,19 @@ export class RunHandle<Out> {
   wait(timeout?: Duration): Promise<RunDetails<Out>> {
     const most = timeout === undefined ? Infinity : millis(timeout, 'timeout');
     const until = performance.now() + most;
-    return this.#client.around(methods.waitWorkflow.name, async (metadata) => {
-      let { runId } = this.#of;
+    const { rpc, codec, namespace } = this.#client;
+    return this.#client.around(waitWorkflow.name, async (metadata) => {
+      let runId = this.id;
       for (let failures = 0; ;) {
         const left = Math.min(WAIT, until - performance.now());
         if (left <= 0) throw new KagziError(`run ${runId} has not ended within ${most / 1000} s`);
-        const request = { namespace: this.#client.namespace, runId, wait: wireDuration(Math.max(left, 1)) };
+        const request = { namespace, runId, wait: wireDuration(Math.max(left, 1)) };
         try {
-          const a = await this.#client.rpc.call(
-            v1.WorkflowServiceDefinition,
-            methods.waitWorkflow,
-            request,
-            metadata,
-            left + 10_000,
-          );
+          const service = v1.WorkflowServiceDefinition;
+          const a = await rpc.call(service, waitWorkflow, request, metadata, left + 10_000);
           failures = 0;
           const run = a.workflow as v1.Workflow;
-          if (a.finished && !run.continuedAsRunId) return details(run, this.#client.codec, this.#schema);
+          if (a.finished && !run.continuedAsRunId) return details(run, codec, this.#schema);
           if (a.finished) runId = run.continuedAsRunId as string;
         } catch (e) {
           const passes =
@@ -153,33 +149,31 @@ export class RunHandle<Out> {
 
   /** Returns the current state. */
   async get(): Promise<RunDetails<Out>> {
-    const a = await this.#client.ask(methods.getWorkflow, this.#of);
+    const a = await this.#client.calls.getWorkflow(this.#of);
     return details(a.workflow as v1.Workflow, this.#client.codec, this.#schema);
   }
 
   /** Asks the code to stop and clean up within the grace (30 s); waits for neither. */
   async cancel(options: { reason?: string; grace?: Duration } = {}): Promise<void> {
     const grace = wireDuration(Math.max(millis(options.grace ?? 30_000, 'grace'), 1));
-    await this.#client.ask(methods.cancelWorkflow, { ...this.#of, grace, reason: options.reason ?? '' });
+    await this.#client.calls.cancelWorkflow({ ...this.#of, grace, reason: options.reason ?? '' });
   }
 
   /** Ends the run at once, without letting it clean up. */
   async terminate(reason = ''): Promise<void> {
-    await this.#client.ask(methods.terminateWorkflow, { ...this.#of, reason });
+    await this.#client.calls.terminateWorkflow({ ...this.#of, reason });
   }
 
   /** Keeps the run from going on until it is resumed. Steps that run finish first, unless now is set. */
   async pause(options: { reason?: string; now?: boolean } = {}): Promise<void> {
     const { reason = '', now = false } = options;
-    await this.#follow((runId) => this.#client.ask(methods.pauseWorkflow, { ...this.#of, runId, reason, now }));
+    await this.#follow((runId) => this.#client.calls.pauseWorkflow({ ...this.#of, runId, reason, now }));
   }
 
   /** Lets a paused run go on; acceptDivergence: its code need not reach what is recorded so far. */
   async resume(options: { reason?: string; acceptDivergence?: boolean } = {}): Promise<void> {
     const { reason = '', acceptDivergence = false } = options;
-    await this.#follow((runId) =>
-      this.#client.ask(methods.resumeWorkflow, { ...this.#of, runId, reason, acceptDivergence }),
-    );
+    await this.#follow((runId) => this.#client.calls.resumeWorkflow({ ...this.#of, runId, reason, acceptDivergence }));
   }
 
   /**
@@ -189,12 +183,8 @@ export class RunHandle<Out> {
   async retry(
     options: { fromStep?: string; restart?: boolean; keepAll?: boolean; reason?: string; requestId?: string } = {},
   ): Promise<RunHandle<Out>> {
-    const request = v1.RetryWorkflowRequest.create({
-      ...this.#of,
-      ...options,
-      requestId: options.requestId ?? uuid7(),
-    });
-    const a = await this.#client.ask(methods.retryWorkflow, request);
+    const requestId = options.requestId ?? uuid7();
+    const a = await this.#client.calls.retryWorkflow({ ...this.#of, ...options, requestId });
     return new RunHandle(this.#client, a.newRunId, this.#schema, a.alreadyRunning);
   }
 
@@ -206,30 +196,27 @@ export class RunHandle<Out> {
       if (this.#client.codec && !info.start)
         info = signalInfo(this.#client.codec, (await this.#client.get(runId)).wire, name);
       const payload = encode(this.#client.codec, value, info, `value of signal ${name}`);
-      await this.#client.ask(methods.signalWorkflow, { ...this.#of, runId, name, payload, signalId });
+      await this.#client.calls.signalWorkflow({ ...this.#of, runId, name, payload, signalId });
     });
   }
 
   /** Sets the recorded result of a step of a paused or failed run. The reason is required. */
   async override(stepName: string, result: { value: unknown } | { error: string }, reason: string): Promise<void> {
-    const request = v1.OverrideStepRequest.create({ ...this.#of, stepName, reason });
-    if ('error' in result) request.error = { ...ERROR, message: result.error };
+    const { codec } = this.#client;
+    const request: Partial<v1.OverrideStepRequest> = { ...this.#of, stepName, reason };
+    if ('error' in result) request.error = v1.ErrorDetail.create({ message: result.error });
     else {
-      const start = this.#client.codec ? digestOf((await this.get()).wire) : '';
-      request.output = encode(
-        this.#client.codec,
-        result.value,
-        { kind: 'step', start, step: stepName },
-        `result of step ${stepName}`,
-      );
+      const start = codec ? digestOf((await this.get()).wire) : '';
+      const info: PayloadInfo = { kind: 'step', start, step: stepName };
+      request.output = encode(codec, result.value, info, `result of step ${stepName}`);
     }
-    await this.#client.ask(methods.overrideStep, request);
+    await this.#client.calls.overrideStep(request);
   }
 
   /** Keeps the run from being deleted by retention, or ends that. */
   async pin(options: { reason?: string; pinned?: boolean } = {}): Promise<void> {
     const { reason = '', pinned = true } = options;
-    await this.#client.ask(methods.pinWorkflow, { ...this.#of, reason, pinned });
+    await this.#client.calls.pinWorkflow({ ...this.#of, reason, pinned });
   }
 
   /**
@@ -244,19 +231,14 @@ export class RunHandle<Out> {
 
   /** Says what the run waits for, since when, and what happens next. */
   async explain(): Promise<{ summary: string; details: string[]; since: Date | undefined; nextAt: Date | undefined }> {
-    const a = await this.#client.ask(methods.explainWorkflow, this.#of);
+    const a = await this.#client.calls.explainWorkflow(this.#of);
     return { summary: a.summary, details: a.details, since: when(a.since), nextAt: when(a.nextAt) };
   }
 
   /** Returns all attempts of its steps as on the wire, in the order in which they began. */
   async steps(): Promise<StepDetails[]> {
     const found: StepDetails[] = [];
-    const ask = (page: v1.PageRequest) =>
-      this.#client.call(
-        v1.AdminServiceDefinition,
-        v1.AdminServiceDefinition.methods.listSteps,
-        v1.ListStepsRequest.create({ ...this.#of, page }),
-      );
+    const ask = (page: v1.PageRequest) => this.#client.calls.listSteps({ ...this.#of, page });
     for await (const one of this.#client.pages(ask, (a) => a.steps, 1000)) found.push(one);
     return found;
   }
@@ -267,9 +249,8 @@ export class RunHandle<Out> {
    */
   async *signals(options: { after?: number; pageSize?: number } = {}): AsyncGenerator<SignalDetails> {
     const { after = 0, pageSize = 0 } = options;
-    const ask = (page: v1.PageRequest): Promise<v1.ListSignalsResponse> =>
-      this.#client.ask(methods.listSignals, { ...this.#of, page });
-    const codec = this.#client.codec;
+    const { calls, codec } = this.#client;
+    const ask = (page: v1.PageRequest) => calls.listSignals({ ...this.#of, page });
     let run: v1.Workflow | undefined; // with a codec, whose payloads name the start that they belong to
     const told = async (s: v1.Signal): Promise<SignalDetails> => {
       if (codec) run ??= (await this.get()).wire;
@@ -310,18 +291,6 @@ export class RunHandle<Out> {
     }
   }
 }
-
-const ERROR = {
-  code: 0,
-  message: '',
-  nonRetryable: false,
-  retryAfterMs: 0,
-  subject: '',
-  subjectId: '',
-  metadata: {},
-  type: '',
-  stack: '',
-};
 
 function digestOf(w: v1.Workflow): string {
   return startDigest(w.workflowType, w.externalId, w.input?.data ?? new Uint8Array());

@@ -7,7 +7,6 @@ import { type Duration, show, stamp, when, wholeMs } from './convert.js';
 import { ConfigError } from './errors.js';
 import { checkOptions, names } from './known.js';
 import { type Retry, policies, timeouts } from './policy.js';
-import type { Method } from './wire.js';
 
 /** What can be changed of a schedule. */
 export interface ScheduleChanges {
@@ -84,6 +83,10 @@ function overlapOf(overlap: keyof typeof OVERLAP | undefined): v1.OverlapPolicy 
   return policy;
 }
 
+function inputOf(client: Client, type: string, input: unknown): v1.Payload {
+  return encode(client.codec, input, inputInfo(type, ''), `input of workflow type ${type}`);
+}
+
 /** Returns the request that creates a schedule. */
 export function createRequest(
   client: Client,
@@ -91,30 +94,26 @@ export function createRequest(
   cronExpr: string,
   input: unknown,
   o: ScheduleOptions,
-): v1.CreateWorkflowScheduleRequest {
+): Partial<v1.CreateWorkflowScheduleRequest> {
   checkOptions(() => `the schedule of ${target.type}`, o, OPTIONS);
-  const keeps = o.orUpdate === true && o.paused === undefined;
-  return v1.CreateWorkflowScheduleRequest.create({
+  const { name, timeZone, maxCatchup, version, tags, orUpdate } = o;
+  const keeps = orUpdate === true && o.paused === undefined;
+  return {
     namespace: client.namespace,
     taskQueue: o.queue || target.queue || 'default',
     workflowType: target.type,
     cronExpr,
-    input: encode(client.codec, input, inputInfo(target.type, ''), `input of workflow type ${target.type}`),
+    input: inputOf(client, target.type, input),
     enabled: keeps ? undefined : !o.paused,
-    maxCatchup: o.maxCatchup,
-    version: o.version,
-    timeZone: o.timeZone ?? '',
     overlapPolicy: overlapOf(o.overlap),
-    name: o.name ?? '',
     timeouts: timeouts(o),
-    onFailureWorkflow: o.onFailure ?? '',
-    onFailureTaskQueue: o.onFailureQueue ?? '',
-    tags: o.tags ?? {},
+    onFailureWorkflow: o.onFailure,
+    onFailureTaskQueue: o.onFailureQueue,
     requestId: o.requestId ?? uuid7(),
     jitterMs: wholeMs(o.jitter, 'jitter'),
-    orUpdate: o.orUpdate ?? false,
+    ...{ name, timeZone, maxCatchup, version, tags, orUpdate },
     ...policies(o),
-  });
+  };
 }
 
 /** Converts a schedule of the wire. */
@@ -150,13 +149,9 @@ export class Schedule {
     return { namespace: this.#client.namespace, scheduleId: this.id };
   }
 
-  #ask<In, Out>(method: Method<In, Out>, request: In): Promise<Out> {
-    return this.#client.call(v1.WorkflowScheduleServiceDefinition, method, request);
-  }
-
   /** Returns the current state. */
   async get(): Promise<ScheduleDetails> {
-    const a = await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.getWorkflowSchedule, this.#of);
+    const a = await this.#client.calls.getWorkflowSchedule(this.#of);
     return scheduleDetails(a.schedule as v1.WorkflowSchedule);
   }
 
@@ -164,7 +159,7 @@ export class Schedule {
   async update(changes: ScheduleUpdate): Promise<ScheduleDetails> {
     checkOptions(() => 'an update of a schedule', changes, UPDATE);
     const { cron, queue, overlap, jitter, tags, input, nextFireAt, ...same } = changes;
-    const request = v1.UpdateWorkflowScheduleRequest.create({
+    const request: Partial<v1.UpdateWorkflowScheduleRequest> = {
       ...this.#of,
       ...same,
       cronExpr: cron,
@@ -173,45 +168,30 @@ export class Schedule {
       jitterMs: jitter === undefined ? undefined : wholeMs(jitter, 'jitter'),
       tags: tags && { tags },
       nextFireAt: stamp(nextFireAt, 'nextFireAt'),
-    });
-    if (input !== undefined) {
-      const { workflowType } = await this.get();
-      request.input = encode(
-        this.#client.codec,
-        input,
-        inputInfo(workflowType, ''),
-        `input of workflow type ${workflowType}`,
-      );
-    }
-    const a = await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.updateWorkflowSchedule, request);
+    };
+    if (input !== undefined) request.input = inputOf(this.#client, (await this.get()).workflowType, input);
+    const a = await this.#client.calls.updateWorkflowSchedule(request);
     return scheduleDetails(a.schedule as v1.WorkflowSchedule);
   }
 
   /** Stops it from firing. */
   async pause(reason = ''): Promise<void> {
-    await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.pauseWorkflowSchedule, { ...this.#of, reason });
+    await this.#client.calls.pauseWorkflowSchedule({ ...this.#of, reason });
   }
 
   /** Lets it fire again. */
   async resume(reason = ''): Promise<void> {
-    await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.resumeWorkflowSchedule, {
-      ...this.#of,
-      reason,
-      catchup: undefined,
-    });
+    await this.#client.calls.resumeWorkflowSchedule({ ...this.#of, reason });
   }
 
   /** Deletes it; runs that it started remain. */
   async delete(reason = ''): Promise<void> {
-    await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.deleteWorkflowSchedule, { ...this.#of, reason });
+    await this.#client.calls.deleteWorkflowSchedule({ ...this.#of, reason });
   }
 
   /** Fires it once now, in addition to its ticks. */
   async trigger(requestId = uuid7()): Promise<RunHandle<unknown>> {
-    const a = await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.triggerWorkflowSchedule, {
-      ...this.#of,
-      requestId,
-    });
+    const a = await this.#client.calls.triggerWorkflowSchedule({ ...this.#of, requestId });
     return this.#client.run(a.runId);
   }
 
@@ -221,23 +201,14 @@ export class Schedule {
     to?: Date,
     reason = '',
   ): Promise<{ tick: Date | undefined; runId: string; existed: boolean }[]> {
-    const request = v1.BackfillWorkflowScheduleRequest.create({
-      ...this.#of,
-      from: stamp(from, 'from'),
-      to: stamp(to, 'to'),
-      reason,
-    });
-    const a = await this.#ask(v1.WorkflowScheduleServiceDefinition.methods.backfillWorkflowSchedule, request);
+    const range = { from: stamp(from, 'from'), to: stamp(to, 'to') };
+    const a = await this.#client.calls.backfillWorkflowSchedule({ ...this.#of, ...range, reason });
     return a.ticks.map((t) => ({ tick: when(t.tick), runId: t.runId, existed: t.existed }));
   }
 
   /** Yields the runs that it started, newest first. */
   runs(): AsyncGenerator<RunDetails> {
-    const ask = (page: v1.PageRequest) =>
-      this.#ask(
-        v1.WorkflowScheduleServiceDefinition.methods.listScheduleRuns,
-        v1.ListScheduleRunsRequest.create({ ...this.#of, page }),
-      );
+    const ask = (page: v1.PageRequest) => this.#client.calls.listScheduleRuns({ ...this.#of, page });
     return this.#client.pages(ask, (a) => a.runs.map((w) => details(w, this.#client.codec, undefined)));
   }
 }

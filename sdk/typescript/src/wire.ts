@@ -21,6 +21,7 @@ const MAX_MESSAGE = MAX_REQUEST + (64 << 10);
 export interface Message<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
+  create(given?: Partial<T>): T;
 }
 
 /** What the generated code knows of a method. */
