@@ -16,7 +16,7 @@ import { remember } from './history.js';
 import { Holding } from './holding.js';
 import { OWN } from './names.js';
 import { Notes } from './notes.js';
-import { type Body, Op, type OpKind } from './op.js';
+import { type Body, DEFAULTS, Op, type OpKind } from './op.js';
 import { childrenKnown, hand, handNext, knownAtCancel, queue, type Result } from './order.js';
 import { idle, sendRelease } from './parking.js';
 import { scope } from './scope.js';
@@ -355,14 +355,15 @@ export class Activation extends Holding {
 
   // Operations.
 
-  /** Sends an operation. The answer is taken when it is durable. */
+  /** Sends an operation, with the lease of the run. The answer is taken when it is durable. */
   send<K extends OpKind>(
     kind: K,
-    body: Body<K>,
+    body: Partial<Body<K>>,
     answer?: (r: v1.SessionResponse, op: Op) => void,
     onRefusal?: (d: v1.ErrorDetail) => void,
   ): Op {
-    const op = new Op(kind, body, this, ++this.issued, answer, onRefusal);
+    const whole = { ...DEFAULTS[kind], ...this.lease, ...body } as Body<K>;
+    const op = new Op(kind, whole, this, ++this.issued, answer, onRefusal);
     if (op.mayEndLease) {
       this.notes.flush();
       this.leaving = op;

@@ -71,6 +71,11 @@ export abstract class Call<T = unknown> {
     });
   }
 
+  /** Where it is recorded. */
+  get place(): { stepName: string; branch: string } {
+    return { stepName: this.name, branch: this.branch.path };
+  }
+
   /** Settles the promise. What is recorded and cannot be read fails the run instead. */
   settle(): void {
     try {

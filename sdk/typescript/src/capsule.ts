@@ -1,10 +1,13 @@
-// Reading the zip file of an exported run. Its messages are in the JSON form of protobuf, with the names of the .proto
-// files. The conversion knows what runs and steps have; fields that it does not know are ignored.
+// Reading the zip file of an exported run. Its messages are in the JSON form of protobuf.
 import { readFileSync } from 'node:fs';
 import { inflateRawSync } from 'node:zlib';
+import * as pb from '@bufbuild/protobuf';
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { DESCRIPTORS } from './v1/descriptors.js';
 import * as v1 from './v1/index.js';
-import { show, wireTime } from './convert.js';
+import { show } from './convert.js';
 import { ConfigError } from './errors.js';
+import type { Message } from './wire.js';
 
 const FORMAT = 'kagzi-capsule';
 const VERSION = 1;
@@ -45,9 +48,10 @@ export function readCapsule(file: string | URL, runId = ''): Exported {
   if (at === undefined) throw new ConfigError(`${what} has no run ${show(runId)}`);
   if (manifest.redacted) throw new ConfigError(`${what} was exported without payloads, and cannot be replayed`);
   try {
-    const run = v1.Workflow.create(message(parse(entries, `${at}/run.json`), v1.WorkflowStatus));
+    const registry = pb.createFileRegistry(pb.fromBinary(FileDescriptorSetSchema, Buffer.from(DESCRIPTORS, 'base64')));
+    const run = reader(registry, v1.Workflow, 'Workflow')(parse(entries, `${at}/run.json`));
     const steps = parse(entries, `${at}/steps.json`) as unknown[];
-    return { run, steps: steps.map((s) => v1.Step.create(message(s, v1.StepStatus) as Partial<v1.Step>)) };
+    return { run, steps: steps.map(reader(registry, v1.Step, 'Step')) };
   } catch (e) {
     throw new ConfigError(`${what} cannot be read: ${e instanceof Error ? e.message : String(e)}`);
   }
@@ -82,45 +86,9 @@ function unzip(zip: Buffer): Map<string, () => Buffer> {
   return entries;
 }
 
-type Names = Readonly<Record<string, string | number>>;
-
-/** Fields with whole numbers of 64 bits, which are texts in JSON. */
-const LONGS = new Set(['settled', 'begun_in', 'owed_from', 'retry_after_ms', 'sequence', 'step_count', 'timeout_ms']);
-/** Fields whose keys and values are the user's. */
-const MAPS = new Set(['tags', 'metadata']);
-const PAYLOADS = new Set(['input', 'output']);
-/** Enums that no replay reads. */
-const UNREAD = new Set(['concurrency_scope', 'parent_close_policy']);
-
-/** Converts a message of JSON to the generated form; status is the enum of its field `status`. */
-function message(json: unknown, status: Names): Record<string, unknown> {
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw new Error('a message is no object');
-  const made: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(json)) {
-    const converted = field(name, value, status);
-    if (converted !== undefined) made[name.replace(/_([a-z0-9])/g, (_, c: string) => c.toUpperCase())] = converted;
-  }
-  return made;
-}
-
-function field(name: string, value: unknown, status: Names): unknown {
-  if (UNREAD.has(name)) return undefined;
-  if (name === 'status') return ordinal(status, value, /^(WORKFLOW|STEP)_STATUS_/);
-  if (name === 'kind') return ordinal(v1.StepKind, value, /^STEP_KIND_/);
-  if (name === 'code') return ordinal(v1.ErrorCode, value, /^ERROR_CODE_/);
-  if (name === 'error') return v1.ErrorDetail.create(message(value, status));
-  if (PAYLOADS.has(name)) {
-    const { data = '', metadata = {} } = value as { data?: string; metadata?: Record<string, string> };
-    return v1.Payload.create({ data: Buffer.from(data, 'base64'), metadata });
-  }
-  if (LONGS.has(name)) return Number(value);
-  if (MAPS.has(name)) return value;
-  if (/_(at|until)$/.test(name)) return wireTime(Date.parse(value as string));
-  return typeof value === 'object' ? undefined : value; // other messages are not read
-}
-
-/** Returns the number of an enum's name; of a name of a newer server 0. */
-function ordinal(names: Names, value: unknown, prefix: RegExp): number {
-  if (typeof value === 'number') return value;
-  return Number(names[String(value).replace(prefix, '')] ?? 0);
+/** Returns what reads messages of a type in JSON. What this version does not know of them is left out. */
+function reader<T>(registry: pb.FileRegistry, type: Message<T>, name: string): (json: unknown) => T {
+  const schema = registry.getMessage(`kagzi.v1.${name}`) as pb.DescMessage;
+  const options = { ignoreUnknownFields: true };
+  return (json) => type.decode(pb.toBinary(schema, pb.fromJson(schema, json as pb.JsonValue, options)));
 }

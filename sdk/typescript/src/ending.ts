@@ -45,20 +45,10 @@ function end(act: Activation, unreached: string[]): void {
   if ('error' in outcome && !again) return fail(act, detailOf(outcome.error), unreached);
   act.closing = true;
   const { namespace, taskQueue, workflowType, version } = act.task;
-  const complete = v1.CompleteWorkflowRequest.create({
-    ...act.lease,
-    unreached,
-    unreceived: [...act.unreceived].sort(),
-  });
-  if (again)
-    complete.continueAs = v1.StartWorkflowRequest.create({
-      namespace,
-      taskQueue,
-      workflowType,
-      version,
-      input: again.input,
-    });
-  else if ('output' in outcome) complete.output = outcome.output;
+  const output = 'output' in outcome ? outcome.output : undefined;
+  const next = { namespace, taskQueue, workflowType, version, input: again?.input };
+  const continueAs = again && v1.StartWorkflowRequest.create(next);
+  const complete = { output, continueAs, unreached, unreceived: [...act.unreceived].sort() };
   act.send('completeWorkflow', complete, (r) => {
     act.worker.session.stats.count(r.completedWorkflow?.status, performance.now() - act.since);
     act.over('finished');
@@ -76,13 +66,7 @@ export function fail(act: Activation, d: v1.ErrorDetail, unreached: string[] = [
 
 /** Sends the failure of the run. */
 export function sendFailure(act: Activation, d: v1.ErrorDetail, unreached: string[] = []): void {
-  const request = v1.FailWorkflowRequest.create({
-    ...act.lease,
-    error: d,
-    unreached,
-    unreceived: [...act.unreceived].sort(),
-  });
-  act.send('failWorkflow', request, (r) => {
+  act.send('failWorkflow', { error: d, unreached, unreceived: [...act.unreceived].sort() }, (r) => {
     act.worker.session.stats.count(r.failedWorkflow?.status, performance.now() - act.since);
     logFailedRun(act, d, r.failedWorkflow);
     act.over('finished');

@@ -43,15 +43,13 @@ export function failNow(
   error: v1.ErrorDetail,
   answer?: Op['answer'],
 ): void {
-  const branch = call.branch.path;
-  const fail = { ...act.lease, stepName, error, startedAt: wireTime(act.now()), hold: true, branch };
-  act.send('failStep', v1.FailStepRequest.create(fail), answer);
+  const startedAt = wireTime(act.now());
+  act.send('failStep', { stepName, error, startedAt, hold: true, branch: call.branch.path }, answer);
 }
 
 /** Records a step of the SDK's own. */
 export function completeOwn(act: Activation, stepName: string, branch: string, output: v1.Payload): Op {
-  const startedAt = wireTime(act.now());
-  return act.send('completeStep', v1.CompleteStepRequest.create({ ...act.lease, stepName, output, startedAt, branch }));
+  return act.send('completeStep', { stepName, output, startedAt: wireTime(act.now()), branch });
 }
 
 /** Returns a value that is computed in place and recorded, also during a cancellation. */

@@ -1,11 +1,17 @@
 // Operations: the messages of a session that the server answers.
-import type * as v1 from './v1/index.js';
+import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { leaseGone } from './errors.js';
 
 /** The kinds of messages to the server. */
-export type OpKind = Exclude<keyof v1.SessionRequest, 'seq' | 'after'>;
+export type OpKind = Exclude<keyof v1.SessionRequest, 'seq' | 'after' | 'batch'>;
 export type Body<K extends OpKind> = NonNullable<v1.SessionRequest[K]>;
+
+/** Bodies of the operations of runs, with defaults. Copies of them take a tenth of the time of what makes messages. */
+export const DEFAULTS = v1.SessionRequest.create({
+  ...{ beginStep: {}, completeStep: {}, failStep: {}, sleep: {}, awaitSignal: {}, startChild: {}, awaitChildren: {} },
+  ...{ completeWorkflow: {}, failWorkflow: {}, releaseTask: {} },
+});
 
 const SUBJECTS: Partial<Record<OpKind, string>> = {
   beginStep: 'the beginning of step',

@@ -1,5 +1,5 @@
 // How a run gives its worker back: parked, when nothing can go on by itself, or released.
-import * as v1 from './v1/index.js';
+import type * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { mayKeep, suspend } from './cache.js';
 import { PARK_SETTLE, State, compare } from './call.js';
@@ -102,7 +102,5 @@ function stuck(act: Activation): void {
 
 /** Releases the run. */
 export function sendRelease(act: Activation, cause: string, parks = false, divergence?: v1.Divergence): void {
-  const release = v1.ReleaseTaskRequest.create({ ...act.lease, park: parks });
-  release.divergence = divergence;
-  act.send('releaseTask', release, () => (parks ? suspend(act) : act.over(cause)));
+  act.send('releaseTask', { park: parks, divergence }, () => (parks ? suspend(act) : act.over(cause)));
 }

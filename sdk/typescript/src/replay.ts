@@ -2,7 +2,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as v1 from './v1/index.js';
 import { Activation } from './activation.js';
-import { readCapsule } from './capsule.js';
 import { type Codec, decode } from './codec.js';
 import { type Duration, millis, printable, unix, wireTime } from './convert.js';
 import { callNames, divergence, owed } from './ending.js';
@@ -233,6 +232,7 @@ export async function replayCapsule<In, Out>(
   workflow: Workflow<In, Out>,
   options: ReplayOptions = {},
 ): Promise<void> {
+  const { readCapsule } = await import('./capsule.js'); // which loads the descriptors of all messages
   const { run, steps } = readCapsule(file, options.runId);
   const code = new Workflow<In, Out>(run.workflowType, workflow.options, workflow.fn);
   const { codec, removedPatches } = options;

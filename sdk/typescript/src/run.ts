@@ -253,13 +253,13 @@ export class Run {
       if (parentClosePolicy === undefined) {
         throw new ConfigError(`parentClose is ${show(options.parentClose)}, want abandon, cancel or terminate`);
       }
-      const request = (): v1.StartChildRequest => {
+      const request = (): Partial<v1.StartChildRequest> => {
         const id = options.id ?? '';
         const p = encode(act.codec, input, inputInfo(type, id), `input of workflow type ${type}`);
         const queue = known?.options.queue ?? act.task.taskQueue;
         const child = startRequest(act.task.namespace, type, p, queue, act.now(), { ...options, reuse: 'reject' });
         child.parentRunId = act.task.runId;
-        return v1.StartChildRequest.create({ child, parentClosePolicy });
+        return { child, parentClosePolicy };
       };
       const call = new ChildCall(act, this.#branch, name, type, request, this.#clean);
       return this.#make(call, 'the start of child', name).then((state) => {

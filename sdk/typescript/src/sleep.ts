@@ -31,10 +31,9 @@ export class SleepCall extends Call<void> {
       return;
     }
     const hold = !act.alone(this);
-    const request = v1.SleepRequest.create({ ...act.lease, stepName: this.name, hold, branch: this.branch.path });
-    if (this.until || this.left <= 0) request.until = wireTime(this.until || act.now());
-    else request.duration = wireDuration(Math.max(this.left, 1));
-    act.send('sleep', request, (r, op) => {
+    const until = this.until || (this.left <= 0 ? act.now() : 0);
+    const wait = until ? { until: wireTime(until) } : { duration: wireDuration(Math.max(this.left, 1)) };
+    act.send('sleep', { ...this.place, hold, ...wait }, (r, op) => {
       if ((r.sleeping?.settled ?? 0) > 0) return report(act, this, op);
       this.due = this.until || act.now() + this.left;
       if (hold) return this.woken();
@@ -47,14 +46,7 @@ export class SleepCall extends Call<void> {
     const { act } = this;
     const left = this.due - act.now();
     if (left > 0) return this.park(left);
-    const request = v1.SleepRequest.create({
-      ...act.lease,
-      stepName: this.name,
-      hold: true,
-      over: true,
-      branch: this.branch.path,
-    });
-    act.send('sleep', request, (_, op) => report(act, this, op));
+    act.send('sleep', { ...this.place, hold: true, over: true }, (_, op) => report(act, this, op));
   }
 
   /** Returns also if the cancellation ended the sleep: the next call throws then. */

@@ -200,15 +200,13 @@ export class StepCall<T> extends Call<T> {
   /** Tells the server once that the code runs; returns the id of the attempt. */
   announce(attempt: Attempt): Promise<string> {
     return (attempt.announced ??= new Promise((resolve) => {
-      const begin = v1.BeginStepRequest.create({
-        ...this.act.lease,
-        stepName: this.name,
-        kind: v1.StepKind.FUNCTION,
+      const begin = {
+        ...this.place,
+        kind: this.kind,
         retryPolicy: this.retry,
-        branch: this.branch.path,
         startToCloseTimeoutMs: Math.min(this.timeout, MAX_DELAY - MARGIN) + MARGIN,
         startedAt: wireTime(this.#started),
-      });
+      };
       this.act.send('beginStep', begin, (r) => resolve(r.begunStep?.stepId ?? ''));
     }));
   }
@@ -254,17 +252,7 @@ export class StepCall<T> extends Call<T> {
     });
     act.size += output.data.length;
     act.warnLarge('step result', output, this.name);
-    const { namespace, runId, leaseToken } = act.lease;
-    const complete: v1.CompleteStepRequest = {
-      namespace,
-      runId,
-      stepId: '',
-      output,
-      leaseToken,
-      startedAt: wireTime(this.#started),
-      stepName: this.name,
-      branch: this.branch.path,
-    };
+    const complete = { ...this.place, output, startedAt: wireTime(this.#started) };
     report(act, this, act.send('completeStep', complete));
   }
 
@@ -273,15 +261,8 @@ export class StepCall<T> extends Call<T> {
     const { act, attempt } = this;
     this.#last = detail;
     const hold = !act.alone(this);
-    const fail = v1.FailStepRequest.create({
-      ...act.lease,
-      stepName: this.name,
-      error: detail,
-      retryPolicy: this.retry,
-      hold,
-      startedAt: wireTime(this.#started),
-      branch: this.branch.path,
-    });
+    const startedAt = wireTime(this.#started);
+    const fail = { ...this.place, error: detail, retryPolicy: this.retry, hold, startedAt };
     act.send('failStep', fail, (r, op) => {
       const failed = r.failedStep;
       logFailedStep(act, this.name, attempt, detail, failed);

@@ -8,7 +8,7 @@ import { type Schema, decode, startOfSignals } from './codec.js';
 import { unix, wireDuration } from './convert.js';
 import { DecodeError, StepError, cancelledError, detailOf, stepError } from './errors.js';
 import { judge } from './history.js';
-import type { Body, Op } from './op.js';
+import type { Op } from './op.js';
 import { childrenEnded, hand, report } from './order.js';
 
 /** Milliseconds between questions about a signal or child. */
@@ -101,14 +101,8 @@ export class SignalCall<T> extends ServerWait<T> {
   }
 
   ask(hold: boolean, taken: (r: v1.SessionResponse, op: Op) => void): Op {
-    const question = v1.AwaitSignalRequest.create({
-      ...this.act.lease,
-      stepName: this.name,
-      signalName: this.signal,
-      hold,
-      branch: this.branch.path,
-    });
-    if (this.limit !== undefined) question.timeout = wireDuration(Math.max(this.limit, 1));
+    const timeout = this.limit === undefined ? undefined : wireDuration(Math.max(this.limit, 1));
+    const question = { ...this.place, signalName: this.signal, hold, timeout };
     return this.act.send('awaitSignal', question, taken);
   }
 
@@ -217,7 +211,7 @@ export class ChildCall extends Call<ChildState> {
     branch: Branch,
     name: string,
     workflowType: string,
-    private readonly request: () => v1.StartChildRequest,
+    private readonly request: () => Partial<v1.StartChildRequest>,
     clean: boolean,
   ) {
     super(act, branch, name, workflowType, clean);
@@ -226,16 +220,13 @@ export class ChildCall extends Call<ChildState> {
   start(): void {
     const { act } = this;
     this.inCode = true;
-    let request: Body<'startChild'>;
+    let request: Partial<v1.StartChildRequest>;
     try {
       request = this.request();
     } catch (e) {
       this.#refuse({ ...detailOf(e), stack: '' });
       return;
     }
-    request.stepName = this.name;
-    request.branch = this.branch.path;
-    request.leaseToken = act.task.leaseToken;
     const started = (r: v1.SessionResponse, op: Op): void => {
       const child = ChildState.of(r.startedChild?.step, this.name, performance.now());
       child.runId = r.startedChild?.childRunId || child.runId;
@@ -244,7 +235,7 @@ export class ChildCall extends Call<ChildState> {
       act.children.set(this.name, child);
       hand(act, this, How.REPORTED);
     };
-    act.send('startChild', request, started, (d) => this.#refuse(d));
+    act.send('startChild', { ...request, ...this.place }, started, (d) => this.#refuse(d));
   }
 
   /** Records that the server refused the start, so that every replay throws the same error. */
@@ -315,5 +306,5 @@ export function askChildren(
   taken: (r: v1.SessionResponse, op: Op) => void,
 ): Op {
   const childRunIds = children.map((c) => c.runId);
-  return act.send('awaitChildren', v1.AwaitChildrenRequest.create({ ...act.lease, childRunIds, any, hold }), taken);
+  return act.send('awaitChildren', { childRunIds, any, hold }, taken);
 }
