@@ -5,18 +5,15 @@
 // once if the code has made all recorded calls that it owes; otherwise it is held, because another branch may still make
 // them. If none can, the code has diverged.
 import * as v1 from './v1/index.js';
-import { Branch, type NameUse, claim, recordedAs } from './branch.js';
+import { Branch, type NameUse, claim, recordedAs, OWN } from './branch.js';
 import { type Call, How, State } from './call.js';
-import { tryCancel } from './cancel.js';
+import { remember, tryCancel } from './history.js';
 import { unix } from './convert.js';
 import { atRest, diverge, fail, finish, refused } from './ending.js';
-import { ConfigError, type Misuse, cancelledError, detailOf, leaseGone } from './errors.js';
+import { ConfigError, type Misuse, detailOf, leaseGone } from './errors.js';
 import { Firsts } from './firsts.js';
-import { remember } from './history.js';
-import { Holding } from './holding.js';
-import { OWN } from './names.js';
-import { Notes } from './notes.js';
-import { type Body, DEFAULTS, Op, type OpKind } from './op.js';
+import { Holding, Notes } from './holding.js';
+import { type Answer, type Body, DEFAULTS, Op, type OpKind } from './outbox.js';
 import { childrenKnown, hand, handNext, knownAtCancel, queue, type Result } from './order.js';
 import { idle, sendRelease } from './parking.js';
 import { scope } from './scope.js';
@@ -32,7 +29,6 @@ const MAX_TIMER = 2 ** 31 - 1;
 /** How the workflow function ended. */
 type Outcome = { output: v1.Payload } | { error: unknown };
 
-/** One activation of a run. */
 export class Activation extends Holding {
   // between two leases, while the code waits in memory
   away = false;
@@ -277,10 +273,9 @@ export class Activation extends Holding {
     return thrown;
   }
 
-  /** Fails the run whose code did what only steps may do. */
+  /** Fails the run whose code did what only steps may do. One in memory finds it again in the replay. */
   misused(error: Misuse): void {
-    if (this.away)
-      this.worker.cache.drop(this.task.runId); // it is found again in the replay
+    if (this.away) this.worker.cache.drop(this.task.runId);
     else if (!this.ended) this.reject(error);
   }
 
@@ -288,11 +283,6 @@ export class Activation extends Holding {
   unhandled(thrown: unknown): void {
     if (this.away) this.worker.cache.drop(this.task.runId);
     else if (!this.ended) fail(this, detailOf(thrown));
-  }
-
-  /** Returns the error of a call that is not made because the run is being cancelled, if it is. */
-  refusal(name: string, clean: boolean): Error | undefined {
-    return this.cancelled && !clean ? cancelledError(name) : undefined;
   }
 
   #activate(call: Call): void {
@@ -328,7 +318,6 @@ export class Activation extends Holding {
     this.startBodies();
   }
 
-  /** Starts the code of the steps that may run. */
   startBodies(): void {
     if (this.#bodies.length === 0) return;
     const waits = this.#bodies.filter(mayBegin);
@@ -356,14 +345,14 @@ export class Activation extends Holding {
   // Operations.
 
   /** Sends an operation, with the lease of the run. The answer is taken when it is durable. */
-  send<K extends OpKind>(
-    kind: K,
-    body: Partial<Body<K>>,
-    answer?: (r: v1.SessionResponse, op: Op) => void,
-    onRefusal?: (d: v1.ErrorDetail) => void,
-  ): Op {
+  send<K extends OpKind>(kind: K, body: Partial<Body<K>>, answer?: Answer, refused?: Op['refused']): Op {
     const whole = { ...DEFAULTS[kind], ...this.lease, ...body } as Body<K>;
-    const op = new Op(kind, whole, this, ++this.issued, answer, onRefusal);
+    return this.sendWhole(kind, whole, answer, refused);
+  }
+
+  /** Sends an operation whose body has all fields: results of steps are many, and copies of defaults cost time. */
+  sendWhole<K extends OpKind>(kind: K, body: Body<K>, answer?: Answer, refused?: Op['refused']): Op {
+    const op = new Op(kind, body, this, ++this.issued, answer, refused);
     if (op.mayEndLease) {
       this.notes.flush();
       this.leaving = op;

@@ -7,7 +7,7 @@ import { writeSync } from 'node:fs';
 import type { Debugger, Session as Inspector } from 'node:inspector/promises';
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
 import type { Client } from '@grpc/grpc-js';
-import { HeartbeatRequest, WorkerServiceDefinition } from './v1/kagzi/v1/worker.js';
+import { HeartbeatRequest, WorkerServiceDefinition as SERVICE } from './v1/kagzi/v1/worker.js';
 import { BlockedCode } from './v1/kagzi/v1/workflow.js';
 import { cleanText, monotonic, wireTime } from './convert.js';
 import type { Log } from './log.js';
@@ -15,6 +15,7 @@ import type { Endpoint } from './profile.js';
 import { WHOSE_CODE } from './scope.js';
 import { dial, metadata, unary } from './wire.js';
 
+const { heartbeat } = SERVICE.methods;
 const AT_MOST = 600_000;
 const BLOCKED_AFTER = 5000;
 const STACK = 4 << 10;
@@ -50,7 +51,6 @@ export class BeatThread {
     private readonly log: Log,
   ) {}
 
-  /** Starts the thread. */
   start(): void {
     const start: Start = { kagziBeat: { memory: this.#memory, endpoint: this.endpoint } };
     const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 };
@@ -83,19 +83,16 @@ export class BeatThread {
     this.#numbers[At.RUNNING] = 0;
   }
 
-  /** Logs a heartbeat that came late. */
   wasLate(ms: number, lease: number): void {
     const text = `a heartbeat came ${(ms / 1000).toFixed(1)} s late: code kept the event loop to itself, and with it all runs of this worker`;
     this.log.warn(`${text}; a thread keeps the leases of ${lease / 1000} s for at most ${AT_MOST / 60_000} minutes`);
   }
 
-  /** Ends the thread. */
   stop(): void {
     void this.#thread?.terminate();
   }
 }
 
-/** What the thread does. */
 class Beater {
   readonly #numbers: Float64Array;
   #client: Client | undefined;
@@ -136,19 +133,11 @@ class Beater {
     const request = HeartbeatRequest.create({
       workerId: this.#workerId,
       activeCount: this.#numbers[At.ACTIVE],
-      blocked: this.#blocked ? [this.#blocked] : [],
+      blocked: this.#blocked && [this.#blocked],
     });
-    const service = WorkerServiceDefinition;
     try {
       this.#client ??= await dial(this.endpoint);
-      const answer = await unary(
-        this.#client,
-        service,
-        service.methods.heartbeat,
-        request,
-        metadata(this.endpoint),
-        5000,
-      );
+      const answer = await unary(this.#client, SERVICE, heartbeat, request, metadata(this.endpoint), 5000);
       if (answer.accepted) this.#numbers[At.CONFIRMED] = sent;
     } catch {
       // the next one may reach the server; if none does, the lease is over, as it should be

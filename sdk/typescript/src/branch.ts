@@ -4,8 +4,26 @@ import type { Activation } from './activation.js';
 import { checkName } from './convert.js';
 import { Coded } from './errors.js';
 import { diverge } from './ending.js';
-import { OWN, kindName } from './names.js';
 import { userLine } from './lines.js';
+
+/** The beginning of the names of the SDK's own records. */
+export const OWN = 'kagzi:';
+export const CANCEL_NAME = `${OWN}cancelled`;
+export const PATCHED = `${OWN}patched:`;
+/** The record of an outcome that the record of its own call does not show. */
+export const VERDICT = `${OWN}ended`;
+
+const KIND_NAMES: Partial<Record<v1.StepKind, string>> = {
+  [v1.StepKind.FUNCTION]: 'step',
+  [v1.StepKind.SLEEP]: 'sleep',
+  [v1.StepKind.SIGNAL]: 'wait for a signal',
+  [v1.StepKind.CHILD_WORKFLOW]: 'child run',
+};
+
+/** Returns what a kind of step is called in messages. */
+export function kindName(kind: v1.StepKind): string {
+  return KIND_NAMES[kind] ?? 'step of unknown kind';
+}
 
 /** One line of execution. It is joined when its parent goes on and no child of the parent is unfinished. */
 export class Branch {

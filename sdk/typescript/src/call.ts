@@ -87,7 +87,6 @@ export abstract class Call<T = unknown> {
     }
   }
 
-  /** Takes effect. */
   abstract start(): void;
   /** Goes on after a wait for a time. */
   abstract woken(): void;

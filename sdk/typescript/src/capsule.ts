@@ -14,12 +14,6 @@ const VERSION = 1;
 /** Bytes of one entry, unpacked. */
 const MAX_BYTES = 1 << 30;
 
-/** An exported run and all attempts of its steps. */
-export interface Exported {
-  run: v1.Workflow;
-  steps: v1.Step[];
-}
-
 interface Manifest {
   format: string;
   version: number;
@@ -28,8 +22,8 @@ interface Manifest {
   runs: { run_id: string; directory: string }[];
 }
 
-/** Reads a run of a capsule, the exported one unless runId names another. Throws a ConfigError. */
-export function readCapsule(file: string | URL, runId = ''): Exported {
+/** Reads a run and all attempts of its steps from a capsule, the exported one unless runId names another. Throws a ConfigError. */
+export function readCapsule(file: string | URL, runId = '') {
   const what = `capsule ${show(String(file))}`;
   let entries: Map<string, () => Buffer>;
   let manifest: Manifest;

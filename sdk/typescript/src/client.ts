@@ -1,20 +1,17 @@
 // The client: it starts, reads and controls runs.
 import * as v1 from './v1/index.js';
 import { Schedule, type ScheduleDetails, type ScheduleOptions, createRequest, scheduleDetails } from './schedule.js';
-import { type Codec, type Schema, encode, inputInfo, startDigest } from './codec.js';
-import { show, stamp, when } from './convert.js';
+import { type Codec, type Schema, encodeInput, startDigest } from './codec.js';
+import { show, stamp, when, checkOptions, names, uuid7 } from './convert.js';
 import { ConfigError, ServerError, detailError } from './errors.js';
-import { checkOptions, names } from './known.js';
-import { WORKER_OPTIONS } from './options.js';
-import { type StartOptions, checkStart, startRequest } from './policy.js';
+import { WORKER_OPTIONS, type StartOptions, START, startRequest } from './options.js';
 import { type ConnectOptions, resolve } from './profile.js';
-import { type RunDetails, RunHandle, type Status, details, uuid7 } from './handle.js';
+import { type RunDetails, RunHandle, type Status, details, importFrom } from './handle.js';
 import { scope } from './scope.js';
 import { Attempt } from './step.js';
-import { traceparent } from './trace.js';
-import { importFrom } from './transfer.js';
-import { type Method, Rpc } from './wire.js';
-import { type Workflow } from './workflow.js';
+import { traceparent } from './intercept.js';
+import { type Method, Rpc, filled } from './wire.js';
+import type { Workflow } from './workflow.js';
 
 const SERVICES = [
   v1.WorkflowServiceDefinition,
@@ -76,18 +73,14 @@ export interface ListFilters {
   pageSize?: number;
 }
 
+/** A workflow, or the name of its type. */
+type Target = Workflow<never, unknown> | string;
+
 /** Returns the name, the queue and the schema of the result of a workflow or a type. */
-export function targetOf<Out>(workflow: Workflow<never, Out> | string): {
-  type: string;
-  queue: string;
-  schema: Schema<Out> | undefined;
-} {
+export function targetOf<Out>(workflow: Workflow<never, Out> | string) {
   if (typeof workflow === 'string') return { type: workflow, queue: '', schema: undefined };
-  return {
-    type: workflow.name,
-    queue: workflow.options.queue ?? '',
-    schema: workflow.options.output as Schema<Out> | undefined,
-  };
+  const { queue = '', output } = workflow.options;
+  return { type: workflow.name, queue, schema: output as Schema<Out> | undefined };
 }
 
 /** A client. The first call connects. */
@@ -111,7 +104,7 @@ export class Client {
     const calls = SERVICES.flatMap((service) =>
       Object.entries<Method<object, unknown>>(service.methods).map(([name, method]) => {
         const call = (request: object): Promise<unknown> =>
-          this.around(method.name, (sent) => this.rpc.call(service, method, method.requestType.create(request), sent));
+          this.around(method.name, (sent) => this.rpc.call(service, method, filled(method.requestType, request), sent));
         return [name, call];
       }),
     );
@@ -154,11 +147,7 @@ export class Client {
    */
   start<In, Out>(workflow: Workflow<In, Out>, input: In, options?: StartOptions): Promise<RunHandle<Out>>;
   start<Out = unknown>(workflow: string, input?: unknown, options?: StartOptions): Promise<RunHandle<Out>>;
-  async start(
-    workflow: Workflow<never, unknown> | string,
-    input?: unknown,
-    options: StartOptions = {},
-  ): Promise<RunHandle<unknown>> {
+  async start(workflow: Target, input?: unknown, options: StartOptions = {}): Promise<RunHandle<unknown>> {
     const request = this.#startRequest(workflow, input, options);
     await this.#nameParent([request]);
     const answer = await this.calls.startWorkflow(request);
@@ -182,7 +171,7 @@ export class Client {
     each?: (i: number) => StartOptions,
   ): Promise<(RunHandle<Out> | ServerError)[]>;
   async startMany(
-    workflow: Workflow<never, unknown> | string,
+    workflow: Target,
     inputs: readonly unknown[],
     options: StartOptions = {},
     each: (i: number) => StartOptions = () => ({}),
@@ -203,20 +192,16 @@ export class Client {
     );
   }
 
-  #startRequest(workflow: Workflow<never, unknown> | string, input: unknown, o: StartOptions): v1.StartWorkflowRequest {
+  #startRequest(workflow: Target, input: unknown, o: StartOptions): v1.StartWorkflowRequest {
     const { type, queue } = targetOf(workflow);
-    checkStart(type, o);
-    const p = encode(this.codec, input, inputInfo(type, o.id ?? ''), `input of workflow type ${type}`);
+    checkOptions(() => `the start of ${type}`, o, START);
+    const p = encodeInput(this.codec, type, o.id ?? '', input);
     const r = startRequest(this.namespace, type, p, queue, Date.now(), { ...o, requestId: o.requestId ?? uuid7() });
     r.traceparent = traceparent();
     return r;
   }
 
-  #started(
-    r: v1.StartWorkflowRequest,
-    a: v1.StartWorkflowResponse,
-    workflow: Workflow<never, unknown> | string,
-  ): RunHandle<unknown> {
+  #started(r: v1.StartWorkflowRequest, a: v1.StartWorkflowResponse, workflow: Target): RunHandle<unknown> {
     const start =
       this.codec && !a.alreadyExists && r.input ? startDigest(r.workflowType, r.externalId, r.input.data) : '';
     return new RunHandle(this, a.runId, targetOf(workflow).schema, a.alreadyExists, a.otherInput && !this.codec, start);
@@ -240,13 +225,13 @@ export class Client {
   /** Returns a run; NOT_FOUND if there is none. */
   async get(runId: string): Promise<RunDetails> {
     const a = await this.calls.getWorkflow({ namespace: this.namespace, runId });
-    return details(a.workflow as v1.Workflow, this.codec, undefined);
+    return details(a.workflow as v1.Workflow, this.codec);
   }
 
   /** Returns the newest run with an external id; NOT_FOUND if there is none. */
   async getById(externalId: string): Promise<RunDetails> {
     const a = await this.calls.getWorkflowByExternalId({ namespace: this.namespace, externalId });
-    return details(a.workflow as v1.Workflow, this.codec, undefined);
+    return details(a.workflow as v1.Workflow, this.codec);
   }
 
   /** Yields matching runs, newest first, page by page. */
@@ -279,7 +264,7 @@ export class Client {
       createdAfter: stamp(createdAfter, 'createdAfter'),
       createdBefore: stamp(createdBefore, 'createdBefore'),
     });
-    const runs = a.workflows.map((w) => details(w, this.codec, undefined));
+    const runs = a.workflows.map((w) => details(w, this.codec));
     return { runs, nextPageToken: a.page?.nextPageToken ?? '' };
   }
 
@@ -303,7 +288,7 @@ export class Client {
   ): Promise<Schedule>;
   createSchedule(workflow: string, cron: string, input?: unknown, options?: ScheduleOptions): Promise<Schedule>;
   async createSchedule(
-    workflow: Workflow<never, unknown> | string,
+    workflow: Target,
     cron: string,
     input?: unknown,
     options: ScheduleOptions = {},

@@ -38,12 +38,10 @@ export interface Codec {
 
 const SIGNALS_START = 'signals-start';
 
-/** Describes the input of a run. */
 export function inputInfo(workflowType: string, externalId: string): PayloadInfo {
   return { kind: 'input', workflowType, externalId: externalId.startsWith('schedule:') ? '' : externalId };
 }
 
-/** Computes PayloadInfo.start. */
 export function startDigest(workflowType: string, externalId: string, data: Uint8Array): string {
   const hash = createHash('sha256');
   for (const part of [workflowType, externalId]) hash.update(sized(Buffer.from(part)));
@@ -86,6 +84,11 @@ export function encode(
   signals = '',
 ): PayloadMessage {
   return told(what, () => pack(codec, json.encode(value), info, signals));
+}
+
+/** Makes the payload of the input of a run. */
+export function encodeInput(codec: Codec | undefined, type: string, id: string, value: unknown, signals = '') {
+  return encode(codec, value, inputInfo(type, id), `input of workflow type ${type}`, signals);
 }
 
 /** Returns the value of a payload, as its schema makes it. Throws a DecodeError that begins with `what`. */
@@ -188,12 +191,8 @@ export class AESCodec implements Codec {
 
   encode(p: Payload, info: PayloadInfo): Payload {
     const key = this.#keys.get(this.#current) as Uint8Array;
-    const metadata: Record<string, string> = {
-      ...p.metadata,
-      encoding: ENCRYPTED,
-      encryption: 'XAES-256-GCM',
-      'encryption-key': this.#current,
-    };
+    const own = { encoding: ENCRYPTED, encryption: 'XAES-256-GCM', 'encryption-key': this.#current };
+    const metadata: Record<string, string> = { ...p.metadata, ...own };
     if (p.metadata['encoding'] !== undefined) metadata['encrypted-encoding'] = p.metadata['encoding'];
     const nonce = randomBytes(24);
     const cipher = createCipheriv(CIPHER, derived(key, nonce), nonce.subarray(12)).setAAD(
@@ -234,16 +233,8 @@ export class AESCodec implements Codec {
   }
 
   #binding(metadata: Record<string, string>, info: PayloadInfo): Buffer {
-    const parts = [
-      'kagzi codec 1',
-      this.#context,
-      info.kind,
-      info.workflowType,
-      info.externalId,
-      info.runId,
-      info.start,
-      info.step,
-    ];
+    const { kind, workflowType, externalId, runId, start, step } = info;
+    const parts = ['kagzi codec 1', this.#context, kind, workflowType, externalId, runId, start, step];
     const names = Object.keys(metadata).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     for (const name of names) parts.push(name, metadata[name]);
     return Buffer.concat(parts.map((part) => sized(Buffer.from(part ?? ''))));

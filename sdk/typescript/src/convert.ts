@@ -1,4 +1,5 @@
 // Conversion of durations, times and texts to and from their wire form. All times are milliseconds since 1970.
+import { randomBytes } from 'node:crypto';
 import type { Duration as WireDuration } from './v1/google/protobuf/duration.js';
 import type { Timestamp } from './v1/google/protobuf/timestamp.js';
 import { ConfigError } from './errors.js';
@@ -51,12 +52,10 @@ export function unix(t: Timestamp | WireDuration): number {
   return t.seconds * 1000 + t.nanos / 1e6;
 }
 
-/** Returns a time of the wire as a Date. */
 export function when(t: Timestamp | undefined): Date | undefined {
   return t && new Date(unix(t));
 }
 
-/** Returns a Date for the wire. */
 export function stamp(t: Date | undefined, what: string): Timestamp | undefined {
   if (t !== undefined && Number.isNaN(t.getTime())) throw new ConfigError(`${what} is an invalid Date`);
   return t && wireTime(t.getTime());
@@ -73,6 +72,21 @@ export function cleanText(text: string, limit: number): string {
 /** Escapes text so that a terminal prints it as it is, on one line. */
 export function printable(text: string): string {
   return text.replace(/[\p{C}\p{Z}]/gu, (c) => (c === ' ' ? c : `\\u{${c.codePointAt(0)?.toString(16) ?? ''}}`));
+}
+
+/** Returns bytes as a UUID of a version. */
+export function uuidOf(bytes: Uint8Array, version: number): string {
+  const id = Buffer.from(bytes);
+  id.writeUInt8((id.readUInt8(6) & 0x0f) | (version << 4), 6);
+  id.writeUInt8((id.readUInt8(8) & 0x3f) | 0x80, 8);
+  return id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+/** Returns a new UUID of version 7, for request ids. */
+export function uuid7(): string {
+  const id = randomBytes(16);
+  id.writeUIntBE(Date.now(), 0, 6);
+  return uuidOf(id, 7);
 }
 
 /** Returns a value as a short text for messages. */
@@ -94,12 +108,43 @@ export function checkName(what: string, name: unknown): string {
   throw new ConfigError(`${what} name ${show(name)}: only letters, digits and . _ : / - are allowed`);
 }
 
+/** Returns what a table has for the value of an option, and for one that is not given the first. Throws a ConfigError. */
+export function choice<T>(what: string, value: string | undefined, table: Readonly<Record<string, T>>): T {
+  const words = Object.keys(table);
+  const word = value ?? words[0] ?? '';
+  if (Object.hasOwn(table, word)) return table[word] as T;
+  throw new ConfigError(`${what} is ${show(value)}, want ${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`);
+}
+
 /** Returns the time of the monotonic clock in milliseconds: the same clock in all threads. */
 export function monotonic(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** Returns a random time between two bounds. */
 export function between(least: number, most: number): number {
   return least + Math.random() * (most - least);
+}
+
+// Names of options: code without types may mistype one, which would be left out silently.
+
+type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text;
+type Same<A, B> = [A, B] extends [B, A] ? unknown : never;
+
+/** Returns the names of the options of an interface, of texts that have all: `names<Options>()('retry timeout', …)`. */
+export function names<Options>() {
+  return <Text extends string>(...texts: (Text & Same<keyof Options, Words<Text>>)[]): readonly string[] =>
+    texts.flatMap((text) => text.split(' '));
+}
+
+/** Throws a ConfigError for an option that does not exist; others may be there, because their options are shared. */
+export function checkOptions(
+  of: () => string,
+  options: object,
+  known: readonly string[],
+  others: readonly string[] = [],
+): void {
+  for (const name in options) {
+    if (known.includes(name) || others.includes(name)) continue;
+    throw new ConfigError(`${of()} has no option ${show(name)}; there are ${known.join(', ')}`);
+  }
 }

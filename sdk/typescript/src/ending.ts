@@ -4,11 +4,11 @@ import type { Activation } from './activation.js';
 import type { Call as CodeCall } from './call.js';
 import { printable } from './convert.js';
 import { Coded, ContinueAsNew, codeName, detailOf } from './errors.js';
-import { CANCEL_NAME, kindName } from './names.js';
-import type { Op } from './op.js';
+import { CANCEL_NAME, kindName } from './branch.js';
+import type { Op } from './outbox.js';
 import { deliverable } from './order.js';
 import { sendRelease } from './parking.js';
-import { logFailedRun } from './worklog.js';
+import { logFailedRun } from './log.js';
 
 /** Milliseconds that an end of the code waits for branches that may still make owed calls. */
 const END_REST = 50;
@@ -64,7 +64,6 @@ export function fail(act: Activation, d: v1.ErrorDetail, unreached: string[] = [
   act.quit('finished');
 }
 
-/** Sends the failure of the run. */
 export function sendFailure(act: Activation, d: v1.ErrorDetail, unreached: string[] = []): void {
   act.send('failWorkflow', { error: d, unreached, unreceived: [...act.unreceived].sort() }, (r) => {
     act.worker.session.stats.count(r.failedWorkflow?.status, performance.now() - act.since);
@@ -156,7 +155,6 @@ function detail(call: CodeCall): string {
   return call.kind === v1.StepKind.CHILD_WORKFLOW || call.kind === v1.StepKind.SIGNAL ? call.detail : '';
 }
 
-/** Returns the recorded calls that the code owes. */
 export function owed(act: Activation): v1.Call[] {
   const names = [...act.uncalled].filter(([, owes]) => owes).map(([name]) => name);
   const steps = names.map((name) => act.history.get(name)).filter((s) => s !== undefined);
@@ -166,7 +164,6 @@ export function owed(act: Activation): v1.Call[] {
     .map((s) => v1.Call.create({ name: s.name, kind: s.kind, branch: s.branch, detail: s.signalName }));
 }
 
-/** Lists calls for a log or an error. */
 export function callNames(calls: readonly v1.Call[]): string {
   const named = calls.map((c) => `${kindName(c.kind)} ${printable(c.name)}${c.branch ? ` in branch ${c.branch}` : ''}`);
   return named.join(', ') || 'none';

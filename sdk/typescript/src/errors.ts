@@ -27,11 +27,9 @@ export type Code = keyof typeof v1.ErrorCode | '';
 
 /** A refusal by the server, or a failure to reach it. */
 export class ServerError extends KagziError {
-  /** What is wrong; it names the field. */
-  readonly detail: string;
-
   constructor(
-    detail: string,
+    /** What is wrong; it names the field. */
+    readonly detail: string,
     /** Such as `NOT_FOUND`, `INVALID_ARGUMENT`, `CONFLICT`, `UNAVAILABLE`, `UNAUTHORIZED`. */
     readonly code: Code,
     /** What the error is about: `run`, `worker`, `schedule`, `namespace`. */
@@ -43,7 +41,6 @@ export class ServerError extends KagziError {
     readonly status: Status = Status.UNKNOWN,
   ) {
     super(code ? `${code}: ${detail}` : detail);
-    this.detail = detail;
   }
 }
 
@@ -167,7 +164,7 @@ export class Misuse extends KagziError {
 export class ContinueAsNew extends KagziError {
   constructor(
     /** @internal */
-    readonly input: import('./v1/kagzi/v1/common.js').Payload,
+    readonly input: v1.Payload,
   ) {
     super('continueAsNew has no effect here: the workflow function must let it pass');
   }
@@ -195,7 +192,6 @@ function codeNumber(name: Code): v1.ErrorCode {
   return name === '' ? v1.ErrorCode.UNSPECIFIED : (v1.ErrorCode[name] ?? v1.ErrorCode.UNSPECIFIED);
 }
 
-/** Returns the error of a refusal. */
 export function detailError(d: v1.ErrorDetail, status: Status = Status.UNKNOWN): ServerError {
   return new ServerError(d.message, codeName(d.code), d.subject, d.subjectId, d.metadata, status);
 }
@@ -214,7 +210,6 @@ const CODE_OF_STATUS: Partial<Record<number, Code>> = {
   [Status.RESOURCE_EXHAUSTED]: 'RESOURCE_EXHAUSTED',
 };
 
-/** Returns the error of a failed gRPC call. */
 export function callError(e: ServiceError): ServerError {
   for (const value of e.metadata.get('grpc-status-details-bin')) {
     const detail = Buffer.isBuffer(value) ? errorDetail(value) : undefined;
@@ -230,27 +225,23 @@ export function callError(e: ServiceError): ServerError {
 }
 
 /** Finds the ErrorDetail among the details of a google.rpc.Status, whose field 3 is a list of google.protobuf.Any. */
-function errorDetail(data: Uint8Array): v1.ErrorDetail | undefined {
-  const fields = (bytes: Uint8Array, visit: (field: number, value: Uint8Array) => void): void => {
-    const reader = new BinaryReader(bytes);
-    while (reader.pos < reader.len) {
-      const [field, wire] = reader.tag();
-      if (wire === WireType.LengthDelimited) visit(field, reader.bytes());
-      else reader.skip(wire);
-    }
-  };
-  let found: v1.ErrorDetail | undefined;
-  fields(data, (field, any) => {
-    if (field !== 3) return;
-    let type = '';
-    let value: Uint8Array = new Uint8Array();
-    fields(any, (inner, bytes) => {
-      if (inner === 1) type = Buffer.from(bytes).toString();
-      else if (inner === 2) value = bytes;
-    });
-    if (type.endsWith('kagzi.v1.ErrorDetail')) found = v1.ErrorDetail.decode(value);
-  });
-  return found;
+function errorDetail(status: Uint8Array): v1.ErrorDetail | undefined {
+  for (const [field, any] of fields(status)) {
+    const parts = new Map(field === 3 ? fields(any) : []);
+    const type = Buffer.from(parts.get(1) ?? []).toString();
+    if (type.endsWith('kagzi.v1.ErrorDetail')) return v1.ErrorDetail.decode(parts.get(2) ?? new Uint8Array());
+  }
+  return undefined;
+}
+
+/** Yields the numbers and bytes of the fields of a message that have a length. */
+function* fields(message: Uint8Array): Generator<[number, Uint8Array]> {
+  const reader = new BinaryReader(message);
+  while (reader.pos < reader.len) {
+    const [field, wire] = reader.tag();
+    if (wire === WireType.LengthDelimited) yield [field, reader.bytes()];
+    else reader.skip(wire);
+  }
 }
 
 /** Converts anything that was thrown to the form in which it is recorded. */
@@ -266,40 +257,29 @@ export function detailOf(thrown: unknown): v1.ErrorDetail {
     const own: unknown = 'kagziType' in thrown ? thrown.kagziType : undefined;
     d.message = cleanText(thrown.message || thrown.name, MAX_ERROR_TEXT);
     d.type = typeof own === 'string' ? cleanText(own, MAX_ERROR_TYPE) : '';
-    describe(d, thrown);
+    Object.assign(d, described(thrown));
+    const after = thrown instanceof Failed ? thrown.retryAfter : undefined;
+    if (after !== undefined) d.retryAfterMs = Math.max(1, Math.round(millis(after, 'retryAfter')));
   } catch (bad) {
     d.message ||= cleanText(`an error whose text cannot be read: ${String(bad)}`, MAX_ERROR_TEXT);
   }
   return d;
 }
 
-function describe(d: v1.ErrorDetail, e: Error): void {
-  if (e instanceof Failed) {
-    d.type = cleanText(e.type, MAX_ERROR_TYPE);
-    d.nonRetryable = !e.retryable;
-    if (e.retryAfter !== undefined) d.retryAfterMs = Math.max(1, Math.round(millis(e.retryAfter, 'retryAfter')));
-  } else if (e instanceof StepError) {
-    d.type = e.type;
-    d.nonRetryable = e.nonRetryable;
-    d.code = e.code === 'CRASHED' ? v1.ErrorCode.UNSPECIFIED : codeNumber(e.code);
-  } else if (e instanceof RunError) {
-    d.type = e.type;
-    d.code = codeNumber(e.code);
-  } else if (e instanceof ContinueAsNew) {
-    d.type = 'continue_as_new';
-    d.nonRetryable = true;
-  } else if (e instanceof DecodeError || e instanceof Misuse) {
-    d.type = e.kind;
-    d.nonRetryable = true;
-  } else if (e instanceof ConfigError) {
-    d.nonRetryable = true;
-  } else if (e instanceof Coded) {
-    d.type = e.kind;
-    d.code = codeNumber(e.code);
-    d.nonRetryable = e.final;
-  } else if (!(e instanceof KagziError) && e.stack) {
-    d.stack = cleanText(userStack(e.stack), MAX_ERROR_TEXT);
+/** Returns what an error says of itself beside its text. */
+function described(e: Error): Partial<v1.ErrorDetail> {
+  if (e instanceof Failed) return { type: cleanText(e.type, MAX_ERROR_TYPE), nonRetryable: !e.retryable };
+  if (e instanceof StepError) {
+    const code = e.code === 'CRASHED' ? v1.ErrorCode.UNSPECIFIED : codeNumber(e.code);
+    return { type: e.type, nonRetryable: e.nonRetryable, code };
   }
+  if (e instanceof RunError) return { type: e.type, code: codeNumber(e.code) };
+  if (e instanceof ContinueAsNew) return { type: 'continue_as_new', nonRetryable: true };
+  if (e instanceof DecodeError || e instanceof Misuse) return { type: e.kind, nonRetryable: true };
+  if (e instanceof ConfigError) return { nonRetryable: true };
+  if (e instanceof Coded) return { type: e.kind, code: codeNumber(e.code), nonRetryable: e.final };
+  if (e instanceof KagziError || !e.stack) return {};
+  return { stack: cleanText(userStack(e.stack), MAX_ERROR_TEXT) };
 }
 
 /** Returns the error of a step that has failed for good. */
@@ -315,14 +295,11 @@ export function cancelledError(step: string, last?: v1.ErrorDetail, attempts = 0
   return new Cancelled(step, text, last?.type ?? '', 'CANCELLED', attempts, true);
 }
 
+const GONE: readonly Code[] = ['LEASE_LOST', 'NOT_FOUND', 'CANCELLED', 'UNAUTHORIZED'];
+
 /** Whether a refusal means that the worker no longer holds the run. */
 export function leaseGone(d: v1.ErrorDetail): boolean {
-  return (
-    d.code === v1.ErrorCode.LEASE_LOST ||
-    d.code === v1.ErrorCode.NOT_FOUND ||
-    d.code === v1.ErrorCode.CANCELLED ||
-    d.code === v1.ErrorCode.UNAUTHORIZED
-  );
+  return GONE.includes(codeName(d.code));
 }
 
 /** Whether a refusal leaves open if the operation took effect. */

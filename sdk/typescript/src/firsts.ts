@@ -11,24 +11,16 @@ export interface Ends {
 const ENDS = Symbol('ends');
 type Followed = Promise<unknown> & { [ENDS]?: Ends };
 
-/** Returns what a promise of the SDK's knows of its end. */
 export function endsOf(promise: Promise<unknown>): Ends | undefined {
   return (promise as Followed)[ENDS];
 }
 
-/** Lets a promise of the SDK's know of its end. */
 export function setEnds(promise: Promise<unknown>, ends: Ends): void {
   (promise as Followed)[ENDS] = ends;
 }
 
-interface First {
-  waits: readonly Ends[];
-  resolve: (index: number) => void;
-}
-
-/** The calls of run.first of one activation. */
 export class Firsts {
-  #open: First[] = [];
+  #open: { waits: readonly Ends[]; resolve: (index: number) => void }[] = [];
 
   constructor(private readonly act: Activation) {}
 
@@ -61,7 +53,6 @@ export class Firsts {
     return this.#open.length < length;
   }
 
-  /** Forgets all: the code is over. */
   clear(): void {
     this.#open = [];
   }

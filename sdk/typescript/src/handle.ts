@@ -1,5 +1,4 @@
-// Handles to runs, and what they know of them.
-import { randomBytes } from 'node:crypto';
+// Handles to runs, what they know of them, and their export and import as streams of bytes.
 import * as v1 from './v1/index.js';
 import {
   type Codec,
@@ -11,10 +10,13 @@ import {
   startDigest,
   startOfSignals,
 } from './codec.js';
-import { type Duration, millis, when, wireDuration } from './convert.js';
-import { KagziError, RunError, ServerError, codeName } from './errors.js';
+import { type Duration, millis, when, wireDuration, uuid7 } from './convert.js';
+import { KagziError, RunError, ServerError, codeName, callError } from './errors.js';
 import type { Client } from './client.js';
-import { exportTo } from './transfer.js';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import type { ClientReadableStream, ClientWritableStream, ServiceError } from '@grpc/grpc-js';
+import { type Rpc, answered, metadata, serialize } from './wire.js';
 
 /** Milliseconds that one call waits for the end of a run. */
 const WAIT = 50_000;
@@ -70,15 +72,6 @@ export interface SignalDetails {
   takenBy: string;
   /** Returns the value. */
   value(): unknown;
-}
-
-/** Returns a new UUID of version 7, for request ids. */
-export function uuid7(): string {
-  const time = Date.now().toString(16).padStart(12, '0');
-  const rest = randomBytes(10);
-  rest[0] = ((rest[0] as number) & 0x0f) | 0x70;
-  rest[2] = ((rest[2] as number) & 0x3f) | 0x80;
-  return (time + rest.toString('hex')).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
 /** A handle to one run. */
@@ -303,12 +296,7 @@ function signalInfo(codec: Codec, w: v1.Workflow, step: string): PayloadInfo {
   return { kind: 'signal', start, step };
 }
 
-/** Converts a run of the wire. */
-export function details<Out>(
-  w: v1.Workflow,
-  codec: Codec | undefined,
-  schema: Schema<Out> | undefined,
-): RunDetails<Out> {
+export function details<Out>(w: v1.Workflow, codec?: Codec, schema?: Schema<Out>): RunDetails<Out> {
   const status = (v1.WorkflowStatus[w.status] ?? 'UNSPECIFIED') as Status;
   const { runId, externalId, workflowType, namespace, version, attempts, note, tags, paused, waitingFor, error: e } = w;
   const facts = e && { type: e.type, code: codeName(e.code), stack: e.stack, workflowType, externalId };
@@ -328,4 +316,74 @@ export function details<Out>(
     output: () => decode(codec, w.output, { kind: 'output', runId }, `output of run ${runId}`, schema),
     wire: w,
   };
+}
+
+const SERVICE = '/kagzi.v1.WorkflowService';
+/** Bytes of one message. */
+const CHUNK = 256 << 10;
+
+export async function exportTo(
+  rpc: Rpc,
+  request: Partial<v1.ExportWorkflowRequest>,
+  file: string | URL,
+  more: Record<string, string>,
+): Promise<void> {
+  const client = await rpc.client();
+  const stream: ClientReadableStream<v1.Capsule> = client.makeServerStreamRequest(
+    `${SERVICE}/ExportWorkflow`,
+    (r: v1.ExportWorkflowRequest) => serialize(v1.ExportWorkflowRequest, r),
+    (data: Buffer) => v1.Capsule.decode(data),
+    v1.ExportWorkflowRequest.create(request),
+    metadata(rpc.endpoint, more),
+  );
+  async function* parts(): AsyncGenerator<Buffer> {
+    try {
+      for await (const one of stream) yield (one as v1.Capsule).data;
+    } catch (e) {
+      throw callError(e as ServiceError);
+    }
+  }
+  try {
+    await pipeline(parts, createWriteStream(file));
+  } finally {
+    stream.cancel();
+  }
+}
+
+export async function importFrom(
+  rpc: Rpc,
+  head: Partial<v1.Capsule>,
+  file: string | URL,
+  more: Record<string, string>,
+): Promise<v1.ImportWorkflowResponse> {
+  const client = await rpc.client();
+  let stream: ClientWritableStream<v1.Capsule> | undefined;
+  const answer = new Promise<v1.ImportWorkflowResponse>((resolve, reject) => {
+    stream = client.makeClientStreamRequest(
+      `${SERVICE}/ImportWorkflow`,
+      (part: v1.Capsule) => serialize(v1.Capsule, part),
+      (data: Buffer) => v1.ImportWorkflowResponse.decode(data),
+      metadata(rpc.endpoint, more),
+      answered(resolve, reject),
+    );
+  });
+  const sent = stream as ClientWritableStream<v1.Capsule>;
+  async function* parts(): AsyncGenerator<v1.Capsule> {
+    yield v1.Capsule.create(head);
+    for await (const data of createReadStream(file, { highWaterMark: CHUNK })) {
+      yield v1.Capsule.create({ data: data as Buffer });
+    }
+  }
+  const reads = pipeline(parts, sent as unknown as NodeJS.WritableStream).catch((e: unknown) => {
+    sent.cancel();
+    throw e;
+  });
+  try {
+    return await answer; // a refusal says more than the stream that it broke
+  } catch (e) {
+    const failed = await reads.catch((own: unknown) => own);
+    throw failed instanceof Error && 'path' in failed ? failed : e; // the file cannot be read
+  } finally {
+    void reads.catch(() => undefined);
+  }
 }

@@ -1,9 +1,11 @@
 // The time for which this worker holds a run under one lease.
-import type * as v1 from './v1/index.js';
+import * as v1 from './v1/index.js';
 import { type PayloadInfo, startDigest } from './codec.js';
-import { unix } from './convert.js';
-import * as trace from './trace.js';
+import { unix, MAX_NAME, cleanText } from './convert.js';
+import { type Span, startSpan } from './intercept.js';
 import type { Worker } from './worker.js';
+import type { Activation } from './activation.js';
+import { Op } from './outbox.js';
 
 /** A run that a worker holds: its task, the server's time, and what its payloads are bound to. */
 export class Holding {
@@ -14,7 +16,7 @@ export class Holding {
   stepTimeout = 0;
   heartbeatTimeout = 0;
   /** Of this activation, with tracing. */
-  span: trace.Span | undefined;
+  span: Span | undefined;
   #received = 0;
   #ahead = 0;
   #start = '';
@@ -30,13 +32,13 @@ export class Holding {
     this.stepTimeout = task.timeouts?.startToCloseTimeoutMs || 600_000;
     this.heartbeatTimeout = task.timeouts?.heartbeatTimeoutMs ?? 0;
     const length = Math.max(this.worker.session.lease, this.heartbeatTimeout);
-    this.span = task.leaseToken ? trace.activation(task) : undefined; // a replay has no lease
+    this.span = task.leaseToken ? startSpan(task) : undefined; // a replay has no lease
     this.#ahead = task.leaseExpiresAt ? unix(task.leaseExpiresAt) - length - this.#received : 0;
   }
 
-  /** Ends the span of this activation. */
   endSpan(outcome: string): void {
-    trace.end(this.span, outcome);
+    this.span?.setAttribute('kagzi.outcome', outcome);
+    this.span?.end();
     this.span = undefined;
   }
 
@@ -44,18 +46,15 @@ export class Holding {
     return this.worker.options.codec;
   }
 
-  /** Returns the time by the server's clock. */
   now(): number {
     return this.#received + this.#ahead + (performance.now() - this.since);
   }
 
-  /** Returns PayloadInfo.start of the run. */
   startDigest(): string {
     const { workflowType, externalId, input } = this.task;
     return (this.#start ||= startDigest(workflowType, externalId, input?.data ?? new Uint8Array()));
   }
 
-  /** Describes a step result for the codec. */
   payloadInfo(kind: 'step', step: string): PayloadInfo {
     return { kind, start: this.codec ? this.startDigest() : '', step };
   }
@@ -66,5 +65,49 @@ export class Holding {
     this.worker.log.warn(
       `large ${what} of ${name}: ${p.data.length} bytes; each activation of the run transfers it whole`,
     );
+  }
+}
+
+const INTERVAL = 250;
+
+/** The note of one activation: at most one is sent in 250 ms, the last of several. */
+export class Notes {
+  #text: string | undefined;
+  #next = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly act: Activation) {}
+
+  /** Sets the text, which is cut to 255 bytes. */
+  set(text: string): void {
+    const { act } = this;
+    if (act.owing > 0 || act.ended || act.away) return;
+    this.#text = cleanText(text, MAX_NAME);
+    const wait = this.#next - performance.now();
+    if (wait <= 0) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), wait);
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#text === undefined || this.act.ended) return;
+    const { runId, leaseToken } = this.act.task;
+    const note = v1.SetNote.create({ runId, leaseToken, note: this.#text });
+    this.#text = undefined;
+    this.#next = performance.now() + INTERVAL;
+    this.act.worker.session.outbox.enqueue(new Op('setNote', note, undefined, 0));
+  }
+
+  /** Drops what was not sent, as the run is parked or over. */
+  rest(): void {
+    this.#text = undefined;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Sends a note again whose stream broke, unless there is a newer one. */
+  lost(text: string): void {
+    if (this.#text === undefined) this.set(text);
   }
 }

@@ -27,14 +27,14 @@ export {
   TimedOut,
 } from './errors.js';
 export { type Fields, type Level, type Log, textLog } from './log.js';
-export type { ChildOptions, Retry, StartOptions } from './policy.js';
+export type { ChildOptions, Retry, StartOptions } from './options.js';
 export type { ConnectOptions, TLS } from './profile.js';
-export type { RunChildOptions, RunInfo, SignalOptions, StepOptions } from './calls.js';
 export { Child, type FirstNamed, type FirstOf, Run, type Waitable } from './run.js';
 export type { StepContext, StepFunction } from './step.js';
 export type { Interceptor, RunAbout, WorkerOptions } from './options.js';
 export { Divergence, type ReplayOptions, replayCapsule } from './replay.js';
 export { Worker, serve } from './worker.js';
+export type { RunChildOptions, RunInfo, SignalOptions, StepOptions } from './workflow.js';
 export { Workflow, type WorkflowFunction, type WorkflowOptions, workflow } from './workflow.js';
 export { Client, type ClientInterceptor, type ClientOptions, type ListFilters } from './client.js';
 export { type RunDetails, RunHandle, type SignalDetails, type Status, type StepDetails } from './handle.js';

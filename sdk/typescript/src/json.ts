@@ -69,8 +69,7 @@ function withBig(value: unknown): string {
 
 /** Returns the value of a JSON text; no text is null. Throws a DecodeError. */
 export function decode(data: Uint8Array): unknown {
-  const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
-  return parse(text);
+  return parse(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString());
 }
 
 /** Returns the value of a JSON text; no text is null. Throws a DecodeError. */

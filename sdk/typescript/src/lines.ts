@@ -2,7 +2,6 @@
 import { dirname } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-/** The folder of this package's code. */
 export const SDK = dirname(fileURLToPath(import.meta.url));
 
 const OWN_URL = pathToFileURL(SDK).href;

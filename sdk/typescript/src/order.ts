@@ -2,8 +2,8 @@
 import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { type Call, How, State, compare } from './call.js';
-import { cancelNow } from './cancel.js';
-import type { Op } from './op.js';
+import { cancelNow } from './history.js';
+import type { Op } from './outbox.js';
 import { type ChildState, ChildrenCall } from './waits.js';
 
 /** A result that waits to be handed over; one without a call is the cancellation. */
@@ -18,7 +18,6 @@ function before(a: Result, b: Result): number {
   return a.key - b.key || a.sub - b.sub || (a.call && b.call ? compare(a.call, b.call) : 0);
 }
 
-/** Adds a result in its place. */
 export function insert(act: Activation, r: Result): void {
   let at = act.results.length;
   while (at > 0 && before(r, act.results[at - 1] as Result) < 0) at--;
@@ -112,14 +111,9 @@ export function deliverable(act: Activation): boolean {
 export function childrenKnown(act: Activation, call: ChildrenCall): boolean {
   if (call.children.some((c) => !c.step)) return false;
   const key = Math.max(0, ...call.children.map((c) => c.key));
+  const live = call.children.some((c) => c.live);
   if (key === 0) hand(act, call, How.RECORDED);
-  else
-    queue(
-      act,
-      call,
-      key,
-      call.children.some((c) => c.live),
-    );
+  else queue(act, call, key, live);
   return true;
 }
 
@@ -143,7 +137,7 @@ export function childrenEnded(
   const byName = new Map(steps.map((s) => [s.name, s]));
   for (const c of asked) {
     const step = byName.get(c.name);
-    if (step && !c.step) c.ended(act, step, act.recorded + op.index);
+    if (step && !c.step) c.told(act, act.recorded + op.index, step);
   }
   for (const call of [...act.open]) {
     if (call instanceof ChildrenCall && call.state === State.ACTIVE && childrenKnown(act, call))

@@ -43,17 +43,8 @@ export interface Endpoint {
 }
 
 const DEFAULT_ADDRESS = '127.0.0.1:50051';
-const KEYS = [
-  'address',
-  'namespace',
-  'api-key',
-  'api-key-file',
-  'tls',
-  'tls-ca',
-  'tls-client-cert',
-  'tls-client-key',
-  'tls-server-name',
-];
+const TLS_KEYS = ['tls-ca', 'tls-client-cert', 'tls-client-key', 'tls-server-name'];
+const KEYS = ['address', 'namespace', 'api-key', 'api-key-file', 'tls', ...TLS_KEYS];
 const FILES = new Set(['api-key-file', 'tls-ca', 'tls-client-cert', 'tls-client-key']);
 const PAIRS: Record<string, string> = {
   'api-key': 'api-key-file',
@@ -67,29 +58,20 @@ type Settings = Record<string, string>;
 
 /** Returns the effective settings. Throws a ConfigError that names the setting that is invalid, and where it is. */
 export function resolve(o: ConnectOptions): Endpoint {
-  const given: Settings = {};
-  const set = (key: string, value: string | undefined): void => {
-    if (value) given[key] = value;
+  const own = typeof o.tls === 'object' ? o.tls : undefined;
+  const wanted = typeof o.tls === 'boolean' ? String(o.tls) : own && 'true';
+  const options: Record<string, string | undefined> = {
+    ...{ address: o.address, namespace: o.namespace, 'api-key': o.apiKey, tls: wanted },
+    ...{ 'tls-ca': own?.ca, 'tls-client-cert': own?.clientCert, 'tls-client-key': own?.clientKey },
+    'tls-server-name': own?.serverName,
   };
-  set('address', o.address);
-  set('namespace', o.namespace);
-  set('api-key', o.apiKey);
-  if (typeof o.tls === 'object') {
-    set('tls', 'true');
-    set('tls-ca', o.tls.ca);
-    set('tls-client-cert', o.tls.clientCert);
-    set('tls-client-key', o.tls.clientKey);
-    set('tls-server-name', o.tls.serverName);
-  } else if (o.tls !== undefined) set('tls', String(o.tls));
+  const given: Settings = {};
+  for (const [key, value] of Object.entries(options)) if (value) given[key] = value;
   const s = o.profile === 'off' ? given : over(given, over(environment(), file(o.profile ?? '')));
   const { key, warnings } = apiKey(s);
   const on = TRUE.includes((s['tls'] ?? String(Object.keys(s).some((k) => k.startsWith('tls-')))).toLowerCase());
-  const tls: TLS = {
-    ca: s['tls-ca'],
-    clientCert: s['tls-client-cert'],
-    clientKey: s['tls-client-key'],
-    serverName: s['tls-server-name'],
-  };
+  const [ca, clientCert, clientKey, serverName] = TLS_KEYS.map((key) => s[key]);
+  const tls: TLS = { ca, clientCert, clientKey, serverName };
   const addresses = (s['address'] ?? DEFAULT_ADDRESS).split(',').map((a) => a.trim());
   for (const a of addresses) {
     if (!/^(unix:.+|.+:\d+)$/.test(a))
@@ -109,10 +91,7 @@ export function resolve(o: ConnectOptions): Endpoint {
 function loopback(address: string): boolean {
   const host = address.slice(0, address.lastIndexOf(':')).replace(/^\[|\]$/g, '');
   return (
-    address.startsWith('unix:') ||
-    host === 'localhost' ||
-    host === '::1' ||
-    (isIP(host) === 4 && host.startsWith('127.'))
+    address.startsWith('unix:') || ['localhost', '::1'].includes(host) || (isIP(host) === 4 && host.startsWith('127.'))
   );
 }
 
@@ -210,7 +189,7 @@ function apiKey(s: Settings): { key: string; warnings: string[] } {
   if (key && path) throw new ConfigError('api-key and api-key-file are both set: set one of them');
   if (path)
     key = readPEM('api-key-file', path)
-      .toString('utf8')
+      .toString()
       .replace(/^\ufeff/, '')
       .trim();
   if ((key || path) && !/^[!-~]{1,1024}$/.test(key)) {
@@ -218,10 +197,8 @@ function apiKey(s: Settings): { key: string; warnings: string[] } {
   }
   const secrets = [path, s['tls-client-key'] ?? ''].filter((p) => p && process.platform !== 'win32' && existsSync(p));
   const open = secrets.filter((p) => (statSync(p).mode & 0o004) !== 0);
-  return {
-    key,
-    warnings: open.map((p) => `${printable(p)} is a secret, and every user of this machine can read it: run chmod 600`),
-  };
+  const advice = 'is a secret, and every user of this machine can read it: run chmod 600';
+  return { key, warnings: open.map((p) => `${printable(p)} ${advice}`) };
 }
 
 /** Reads a file of keys or certificates. Throws a ConfigError that names the setting. */

@@ -5,13 +5,16 @@ import { Activation } from './activation.js';
 import { type Codec, decode } from './codec.js';
 import { type Duration, millis, printable, unix, wireTime } from './convert.js';
 import { callNames, divergence, owed } from './ending.js';
-import { KagziError } from './errors.js';
+import { KagziError, ConfigError, ServerError } from './errors.js';
 import * as json from './json.js';
-import type { Op } from './op.js';
-import type { Outbox } from './outbox.js';
+import { logOf } from './log.js';
+import type { Op } from './outbox.js';
 import { scope } from './scope.js';
+import type { Session } from './session.js';
 import { Worker } from './worker.js';
 import { Workflow } from './workflow.js';
+import { Client } from './client.js';
+import type { RunDetails } from './handle.js';
 
 const PREVIEW = 200;
 const LEASE = 30_000;
@@ -60,18 +63,14 @@ export class RunRecord {
 
   /** Returns the task that a worker would get for the run, at a time when all that is recorded has passed. */
   task(): v1.Task {
-    const { run } = this;
     const times = this.steps.flatMap((s) => [s.createdAt, s.startedAt, s.finishedAt]);
     const latest = Math.max(Date.now(), ...times.map((t) => (t ? unix(t) : 0)));
-    const { namespace, runId, workflowType, taskQueue, version, input, deadlineAt, externalId, parentRunId } = run;
-    const { scheduleId, tags, scheduledAt, cancelGraceUntil, failedRunId, owedFrom, timeouts } = run;
-    const length = Math.max(LEASE, timeouts?.heartbeatTimeoutMs ?? 0);
+    const length = Math.max(LEASE, this.run.timeouts?.heartbeatTimeoutMs ?? 0);
     return v1.Task.create({
-      ...{ namespace, runId, workflowType, taskQueue, version, input, deadlineAt, externalId, parentRunId },
-      ...{ scheduleId, tags, scheduledAt, cancelGraceUntil, failedRunId, owedFrom, timeouts },
+      ...this.run, // what runs and tasks have in common
       history: [...this.steps],
-      attempt: run.attempts,
-      cancelRequested: run.cancelRequestedAt !== undefined,
+      attempt: this.run.attempts,
+      cancelRequested: this.run.cancelRequestedAt !== undefined,
       leaseExpiresAt: wireTime(latest + length),
     });
   }
@@ -84,34 +83,17 @@ function stillOpen(s: v1.Step): v1.Step {
   return open ? v1.Step.create({ ...s, status: v1.StepStatus.RUNNING, error: undefined }) : s;
 }
 
-/** Takes the place of the connection while a run is replayed: its first end decides. */
-class Recorded {
-  readonly keepsOrder = true;
-  readonly resumesRuns = false;
-  readonly lease = LEASE;
-  readonly workerId = '';
-  readonly thread = { enter: (): void => undefined, leave: (): void => undefined };
-  readonly stats = { count: (): void => undefined };
-
-  /** All but the ends of a run are of no effect, and nothing waits for their answers. */
-  readonly outbox: Pick<Outbox, 'send' | 'withdraw' | 'enqueue'> = {
-    send: (op) => {
-      if (ENDS.has(op.kind)) this.ended(op);
-    },
-    withdraw: () => undefined,
-    enqueue: () => false,
+/** Takes the place of the connection while a run is replayed: its first end decides. No code of a step begins. */
+function recorded(ended: (op: Op) => void): Partial<Session> {
+  // All but the ends of a run are of no effect, and nothing waits for their answers.
+  const send = (op: Op): void => {
+    if (ENDS.has(op.kind)) ended(op);
   };
-
-  constructor(private readonly ended: (op: Op) => void) {}
-
-  forget(): void {
-    // no run is held
-  }
-
-  /** No code of a step begins. */
-  trusted(): boolean {
-    return false;
-  }
+  return Object.assign(
+    { keepsOrder: true, resumesRuns: false, lease: LEASE, workerId: '', trusted: () => false, forget: nothing },
+    { thread: { enter: nothing, leave: nothing }, stats: { count: nothing } },
+    { outbox: { send, withdraw: nothing, enqueue: () => false } },
+  ) as unknown as Session;
 }
 
 /** Fails the run whose code left a rejection unhandled. */
@@ -128,7 +110,7 @@ function onRejection(reason: unknown): void {
 export async function replay(worker: Worker, record: RunRecord, limit?: Duration): Promise<Divergence | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const verdict = new Promise<Op>((resolve, reject) => {
-    Object.assign(worker, { session: new Recorded(resolve) });
+    Object.assign(worker, { session: recorded(resolve) });
     if (limit === undefined) return;
     const text = `run ${record.run.runId}: the code came to no end within ${millis(limit, 'limit') / 1000} s`;
     timer = setTimeout(() => reject(new KagziError(text)), millis(limit, 'limit'));
@@ -191,13 +173,9 @@ function compareEnds(act: Activation, { run }: RunRecord, { failure, done, said 
     same = done !== undefined && !done.continueAs && isDeepStrictEqual(plain(act, done.output), plain(act, run.output));
   }
   if (same) return undefined;
-  const [waits] = act.open;
-  return new Divergence(
-    run,
-    said ? '' : (waits?.name ?? ''),
-    expected,
-    said || `a wait for ${waits?.name ?? 'nothing'}`,
-  );
+  if (said) return new Divergence(run, '', expected, said);
+  const [{ name } = { name: '' }] = act.open;
+  return new Divergence(run, name, expected, `a wait for ${name || 'nothing'}`);
 }
 
 function plain(act: Activation, p: v1.Payload | undefined): unknown {
@@ -236,18 +214,108 @@ export async function replayCapsule<In, Out>(
   const { run, steps } = readCapsule(file, options.runId);
   const code = new Workflow<In, Out>(run.workflowType, workflow.options, workflow.fn);
   const { codec, removedPatches } = options;
-  const silent = { debug: noLine, info: noLine, warn: noLine, error: noLine };
-  const worker = new Worker([code], {
-    profile: 'off',
-    handleSignals: false,
-    log: silent,
-    ...(codec && { codec }),
-    ...(removedPatches && { removedPatches }),
-  });
+  const own = { profile: 'off', handleSignals: false, log: logOf(nothing) };
+  const worker = new Worker([code], { ...own, codec, removedPatches });
   const found = await replay(worker, new RunRecord(run, steps));
   if (found) throw found;
 }
 
-function noLine(): void {
+function nothing(): void {
   // a replay says what it finds
+}
+
+const ARGUMENT = '-kagzi-check';
+const VARIABLE = 'KAGZI_CHECK';
+/** Of one run. */
+const LIMIT = '60s';
+/** Reads of a run that changes while it is read. */
+const LOOKS = 5;
+const PAGE = 200;
+const ENDED = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT', 'TERMINATED']);
+
+// A program that this one starts with the rest of its arguments then checks, too.
+const at = process.argv.indexOf(ARGUMENT, 2);
+if (at > 0) {
+  process.argv.splice(at, 1);
+  process.env[VARIABLE] = '1';
+}
+
+/** Whether the program was started by `kagzi check`. */
+export function isCheck(): boolean {
+  return process.env[VARIABLE] === '1';
+}
+
+/**
+ * Replays the open runs of the worker's types and queues, and prints those that diverge; true if none does. It registers
+ * nothing, runs no step and changes nothing on the server.
+ */
+export async function check(worker: Worker, hello: v1.RegisterRequest): Promise<boolean> {
+  const { addresses, namespace, apiKey, tls } = worker.session.endpoint;
+  const client = new Client({ profile: 'off', address: addresses.join(','), namespace, apiKey, ...(tls && { tls }) });
+  let [checked, diverged, stuck] = [0, 0, 0];
+  try {
+    const { workflowTypes } = hello;
+    const queues = [hello.taskQueue, ...hello.taskQueues];
+    const open = client.list({ status: ['PENDING', 'RUNNING', 'SLEEPING'], workflowTypes, queues, pageSize: PAGE });
+    for await (const { runId } of open) {
+      const outcome = await checkOne(worker, client, runId);
+      if (outcome === 'ended') continue;
+      checked++;
+      if (outcome === 'fits') continue;
+      if (outcome instanceof Divergence) diverged++;
+      else stuck++;
+      console.log(printable(outcome.message));
+    }
+    if (checked === 0 && namespace !== 'default') await namespaceThere(client);
+  } finally {
+    client.close();
+  }
+  const types = `${checked} open runs of ${hello.workflowTypes.length} workflow types`;
+  console.log(`checked ${types} in namespace ${printable(namespace)}: ${diverged} diverge, ${stuck} came to no end`);
+  return diverged + stuck === 0;
+}
+
+/**
+ * Returns what is wrong with a run. Its pages are no snapshot, so a divergence counts only if a second read shows the run
+ * unchanged.
+ */
+async function checkOne(worker: Worker, client: Client, runId: string): Promise<KagziError | 'fits' | 'ended'> {
+  let last = '';
+  let found: KagziError | undefined;
+  for (let look = 0; look < LOOKS; look++) {
+    let run: RunDetails;
+    let steps: v1.Step[];
+    try {
+      run = await client.get(runId);
+      if (ENDED.has(run.status)) return 'ended';
+      steps = await client.run(runId).steps();
+    } catch (e) {
+      if (e instanceof ServerError && e.code === 'NOT_FOUND') return 'ended';
+      throw e;
+    }
+    const record = new RunRecord(run.wire, steps);
+    const read = record.steps.map((s) => Buffer.from(v1.Step.encode(s).finish()).toString('base64')).join();
+    if (found && last === read) break;
+    last = read;
+    try {
+      found = await replay(worker, record, LIMIT);
+    } catch (e) {
+      if (!(e instanceof KagziError)) throw e;
+      return e;
+    }
+    if (!found) return 'fits';
+  }
+  return found ?? 'fits';
+}
+
+/** Throws an error if the namespace does not exist: a misspelt one has no open runs either, and would pass. */
+async function namespaceThere(client: Client): Promise<void> {
+  const name = client.namespace;
+  try {
+    await client.calls.getNamespace({ namespace: name });
+  } catch (e) {
+    if (!(e instanceof ServerError) || e.code !== 'NOT_FOUND') return; // without the permission to ask, it counts as there
+    const advice = `if that is its name and nothing has run there yet, make it with: kagzi namespace create ${name}`;
+    throw new ConfigError(`check: there is no namespace ${name}, so nothing was checked; ${advice}`);
+  }
 }

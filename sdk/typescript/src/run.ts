@@ -3,29 +3,29 @@ import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import { Branch } from './branch.js';
 import type { Call } from './call.js';
+import { type RunChildOptions, type RunInfo, type SignalOptions, type StepOptions, Workflow } from './workflow.js';
+import { type Schema, decode, encodeInput, startOfSignals } from './codec.js';
 import {
-  RUN_CHILD_OPTIONS,
-  type RunChildOptions,
-  type RunInfo,
-  SIGNAL_OPTIONS,
-  STEP_OPTIONS,
-  type SignalOptions,
-  type StepOptions,
-} from './calls.js';
-import { type Schema, decode, encode, inputInfo, startOfSignals } from './codec.js';
-import { type Duration, MAX_DELAY, checkName, millis, show, when } from './convert.js';
-import { checkOptions } from './known.js';
+  type Duration,
+  MAX_DELAY,
+  checkName,
+  checkOptions,
+  choice,
+  millis,
+  names,
+  show,
+  uuidOf,
+  when,
+} from './convert.js';
 import { userLine } from './lines.js';
-import { ConfigError, ContinueAsNew, DecodeError, Misuse, RunError, codeName } from './errors.js';
+import { ConfigError, ContinueAsNew, Misuse, RunError, codeName, cancelledError } from './errors.js';
 import { endsOf, setEnds } from './firsts.js';
-import { draw, patched, readRecord, record, unreadable } from './history.js';
-import type { Fields, Level, Log } from './log.js';
-import { startRequest, wireRetry } from './policy.js';
+import { draw, patched, readRecord, reading, record } from './history.js';
+import { type Log, logOf } from './log.js';
+import { CHILD, startRequest, wireRetry } from './options.js';
 import { scope } from './scope.js';
-import { SleepCall } from './sleep.js';
-import { Attempt, StepCall, type StepFunction, withinStep } from './step.js';
-import { ChildCall, type ChildState, ChildrenCall, SignalCall } from './waits.js';
-import { Workflow } from './workflow.js';
+import { ChildCall, type ChildState, ChildrenCall, SignalCall, SleepCall } from './waits.js';
+import { Attempt, StepCall, type StepFunction } from './step.js';
 
 /** The first of several that has ended: its place, and its promise, which has settled. */
 export interface FirstOf<T> {
@@ -42,11 +42,11 @@ export type FirstNamed<T extends Record<string, Waitable>> = {
 export type Waitable = Promise<unknown> | Child<unknown>;
 type Result<W> = W extends Child<infer T> ? T : Awaited<W>;
 
-const CLOSE = {
-  abandon: v1.ParentClosePolicy.ABANDON,
-  cancel: v1.ParentClosePolicy.CANCEL,
-  terminate: v1.ParentClosePolicy.TERMINATE,
-};
+const STEP_OPTIONS = names<StepOptions>()('retry timeout schema');
+const SIGNAL_OPTIONS = names<SignalOptions>()('limit schema');
+const RUN_CHILD_OPTIONS = names<RunChildOptions>()(...CHILD, 'parentClose');
+const { ABANDON, CANCEL, TERMINATE } = v1.ParentClosePolicy;
+const CLOSE = { abandon: ABANDON, cancel: CANCEL, terminate: TERMINATE };
 
 /**
  * A run, as one branch of its code sees it. Its calls are durable: their results are recorded, and a replay gets the same.
@@ -72,7 +72,7 @@ export class Run {
       `${what}${name === undefined ? '' : ` ${show(name)}`} is called inside step ${at.step}, at ${userLine()}; a step makes no calls of its run`,
       'within_step',
     );
-    withinStep(at, error);
+    this.#act.post(() => this.#act.misused(error));
     throw error;
   }
 
@@ -249,13 +249,10 @@ export class Run {
       const known = workflow instanceof Workflow ? (workflow as Workflow<unknown, unknown>) : undefined;
       const type = checkName('workflow', known?.name ?? workflow);
       checkOptions(() => `child ${show(name)}`, options, RUN_CHILD_OPTIONS);
-      const parentClosePolicy = CLOSE[options.parentClose ?? 'abandon'] as v1.ParentClosePolicy | undefined;
-      if (parentClosePolicy === undefined) {
-        throw new ConfigError(`parentClose is ${show(options.parentClose)}, want abandon, cancel or terminate`);
-      }
+      const parentClosePolicy = choice('parentClose', options.parentClose, CLOSE);
       const request = (): Partial<v1.StartChildRequest> => {
         const id = options.id ?? '';
-        const p = encode(act.codec, input, inputInfo(type, id), `input of workflow type ${type}`);
+        const p = encodeInput(act.codec, type, id, input);
         const queue = known?.options.queue ?? act.task.taskQueue;
         const child = startRequest(act.task.namespace, type, p, queue, act.now(), { ...options, reuse: 'reject' });
         child.parentRunId = act.task.runId;
@@ -332,10 +329,7 @@ export class Run {
   /** Returns a random UUID (version 4), the same in every replay. */
   uuid(): string {
     this.#within('run.uuid');
-    const bytes = draw(this.#act, this.#branch, 16);
-    bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40;
-    bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
-    return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+    return uuidOf(draw(this.#act, this.#branch, 16), 4);
   }
 
   /**
@@ -356,12 +350,10 @@ export class Run {
   continueAsNew(input?: unknown): never {
     this.#within('run.continueAsNew');
     const act = this.#act;
-    const refusal = act.refusal('continue as new', this.#clean);
-    if (refusal) throw refusal;
+    if (act.cancelled && !this.#clean) throw cancelledError('continue as new');
     const { workflowType, externalId, input: own } = act.task;
     const signals = act.codec ? startOfSignals(act.startDigest(), own) : '';
-    const info = inputInfo(workflowType, externalId);
-    throw new ContinueAsNew(encode(act.codec, input, info, `input of workflow type ${workflowType}`, signals));
+    throw new ContinueAsNew(encodeInput(act.codec, workflowType, externalId, input, signals));
   }
 
   /** Sets the progress text of the run, which lists show; it is cut to 255 bytes. It is not part of the history. */
@@ -372,11 +364,10 @@ export class Run {
   /** What the run was started with. */
   get info(): RunInfo {
     const { worker, task } = this.#act;
-    const { runId, workflowType, namespace, version, externalId, attempt, traceparent } = task;
+    const { runId, workflowType, namespace, version, externalId, attempt, tags, traceparent } = task;
     return {
-      ...{ runId, workflowType, namespace, version, externalId, attempt, traceparent },
+      ...{ runId, workflowType, namespace, version, externalId, attempt, tags, traceparent },
       queue: task.taskQueue,
-      tags: task.tags,
       deadline: when(task.deadlineAt),
       parentRunId: task.parentRunId ?? '',
       scheduleId: task.scheduleId ?? '',
@@ -390,18 +381,14 @@ export class Run {
   get log(): Log {
     const branch = this.#branch;
     const { worker, task } = this.#act;
-    const at =
-      (level: Level) =>
-      (message: string, fields: Fields = {}) => {
-        if (this.#act.quitted || this.#act.replaying) return;
-        const { runId: run, workflowType: type, attempt, traceparent } = task;
-        const trace = traceparent.split('-')[1];
-        const write = (): void =>
-          worker.log[level](message, { run, type, attempt, ...(trace && { trace }), ...fields });
-        if (branch.replayed) branch.lines.push(write);
-        else write();
-      };
-    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+    return logOf((level, message, fields) => {
+      if (this.#act.quitted || this.#act.replaying) return;
+      const { runId: run, workflowType: type, attempt, traceparent } = task;
+      const trace = traceparent.split('-')[1];
+      const write = (): void => worker.log[level](message, { run, type, attempt, ...(trace && { trace }), ...fields });
+      if (branch.replayed) branch.lines.push(write);
+      else write();
+    });
   }
 }
 
@@ -462,11 +449,7 @@ export class Child<Out> {
     const { child_run_id: owner, ...metadata } = step.output?.metadata ?? {};
     const p = { data: step.output?.data ?? new Uint8Array(), metadata };
     const info = { kind: 'output' as const, runId: owner || step.childRunId || this.runId };
-    try {
-      return { value: decode(act.codec, p, info, `result of child ${name}`, this.#schema) };
-    } catch (e) {
-      act.unreadable = name;
-      throw act.reject(e instanceof DecodeError ? unreadable(e) : e);
-    }
+    const read = (): Out => decode(act.codec, p, info, `result of child ${name}`, this.#schema);
+    return { value: reading(act, name, read) };
   }
 }

@@ -1,12 +1,10 @@
 // Schedules, as a client sees them.
 import * as v1 from './v1/index.js';
 import type { Client } from './client.js';
-import { type RunDetails, type RunHandle, details, uuid7 } from './handle.js';
-import { encode, inputInfo } from './codec.js';
-import { type Duration, show, stamp, when, wholeMs } from './convert.js';
-import { ConfigError } from './errors.js';
-import { checkOptions, names } from './known.js';
-import { type Retry, policies, timeouts } from './policy.js';
+import { type RunDetails, type RunHandle, details } from './handle.js';
+import { encodeInput } from './codec.js';
+import { type Duration, checkOptions, choice, names, stamp, when, wholeMs, uuid7 } from './convert.js';
+import { type Retry, policies, timeouts } from './options.js';
 
 /** What can be changed of a schedule. */
 export interface ScheduleChanges {
@@ -77,17 +75,6 @@ const UPDATE = names<ScheduleUpdate>()(...CHANGES, 'cron input nextFireAt reason
 
 const OVERLAP = { allow: v1.OverlapPolicy.ALLOW, skip: v1.OverlapPolicy.SKIP, buffer_one: v1.OverlapPolicy.BUFFER_ONE };
 
-function overlapOf(overlap: keyof typeof OVERLAP | undefined): v1.OverlapPolicy {
-  const policy = OVERLAP[overlap ?? 'allow'] as v1.OverlapPolicy | undefined;
-  if (policy === undefined) throw new ConfigError(`option overlap is ${show(overlap)}, want allow, skip or buffer_one`);
-  return policy;
-}
-
-function inputOf(client: Client, type: string, input: unknown): v1.Payload {
-  return encode(client.codec, input, inputInfo(type, ''), `input of workflow type ${type}`);
-}
-
-/** Returns the request that creates a schedule. */
 export function createRequest(
   client: Client,
   target: { type: string; queue: string },
@@ -103,9 +90,9 @@ export function createRequest(
     taskQueue: o.queue || target.queue || 'default',
     workflowType: target.type,
     cronExpr,
-    input: inputOf(client, target.type, input),
+    input: encodeInput(client.codec, target.type, '', input),
     enabled: keeps ? undefined : !o.paused,
-    overlapPolicy: overlapOf(o.overlap),
+    overlapPolicy: choice('option overlap', o.overlap, OVERLAP),
     timeouts: timeouts(o),
     onFailureWorkflow: o.onFailure,
     onFailureTaskQueue: o.onFailureQueue,
@@ -116,7 +103,6 @@ export function createRequest(
   };
 }
 
-/** Converts a schedule of the wire. */
 export function scheduleDetails(s: v1.WorkflowSchedule): ScheduleDetails {
   const { name, workflowType, timeZone, enabled, totalRuns, tags, broken } = s;
   const overlap = Object.entries(OVERLAP).find(([, policy]) => policy === s.overlapPolicy)?.[0] ?? 'allow';
@@ -164,12 +150,13 @@ export class Schedule {
       ...same,
       cronExpr: cron,
       taskQueue: queue,
-      overlapPolicy: overlap && overlapOf(overlap),
+      overlapPolicy: overlap && choice('option overlap', overlap, OVERLAP),
       jitterMs: jitter === undefined ? undefined : wholeMs(jitter, 'jitter'),
       tags: tags && { tags },
       nextFireAt: stamp(nextFireAt, 'nextFireAt'),
     };
-    if (input !== undefined) request.input = inputOf(this.#client, (await this.get()).workflowType, input);
+    const { codec } = this.#client;
+    if (input !== undefined) request.input = encodeInput(codec, (await this.get()).workflowType, '', input);
     const a = await this.#client.calls.updateWorkflowSchedule(request);
     return scheduleDetails(a.schedule as v1.WorkflowSchedule);
   }
@@ -209,6 +196,6 @@ export class Schedule {
   /** Yields the runs that it started, newest first. */
   runs(): AsyncGenerator<RunDetails> {
     const ask = (page: v1.PageRequest) => this.#client.calls.listScheduleRuns({ ...this.#of, page });
-    return this.#client.pages(ask, (a) => a.runs.map((w) => details(w, this.#client.codec, undefined)));
+    return this.#client.pages(ask, (a) => a.runs.map((w) => details(w, this.#client.codec)));
   }
 }

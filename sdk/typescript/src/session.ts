@@ -2,6 +2,7 @@
 //
 // A new stream begins with a heartbeat that names all runs; what is unanswered follows in order. A thread beats while code
 // keeps the event loop to itself.
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, type ClientDuplexStream, type ServiceError, status as Status } from '@grpc/grpc-js';
 import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
@@ -9,13 +10,12 @@ import { BeatThread } from './beat.js';
 import { between, monotonic } from './convert.js';
 import { ConfigError, ServerError, callError, detailError, repeatable } from './errors.js';
 import type { Log } from './log.js';
-import { Op } from './op.js';
-import { Outbox } from './outbox.js';
+import { Outbox, Op } from './outbox.js';
 import type { Endpoint } from './profile.js';
-import { Stats } from './stats.js';
 import { dial, metadata, serialize, unary } from './wire.js';
 import type { Worker } from './worker.js';
 
+const PATH = '/kagzi.v1.WorkerService/Session';
 const HELLO_TIMEOUT = 15_000;
 const FATAL = new Set<Status>([
   Status.INVALID_ARGUMENT,
@@ -27,17 +27,12 @@ const FATAL = new Set<Status>([
 ]);
 
 /** A moment by the monotonic and by the wall clock: the monotonic one may stop while a machine sleeps. */
-interface Moment {
-  mono: number;
-  wall: number;
-}
-
-const moment = (): Moment => ({ mono: monotonic(), wall: Date.now() });
+type Moment = ReturnType<typeof moment>;
+const moment = () => ({ mono: monotonic(), wall: Date.now() });
 const elapsed = (m: Moment): number => Math.max(monotonic() - m.mono, Date.now() - m.wall);
 
 type Stream = ClientDuplexStream<Buffer, v1.SessionResponse[]>;
 
-/** The connection of a worker. */
 export class Session {
   workerId = '';
   keepsOrder = true;
@@ -52,7 +47,6 @@ export class Session {
 
   #parting = false;
   #stopped = false;
-  #ownId = '';
   #client: Client | undefined;
   #stream: Stream | undefined;
   #streams = 0;
@@ -64,13 +58,13 @@ export class Session {
   readonly stats = new Stats();
   #beats: NodeJS.Timeout | undefined;
   #watch: NodeJS.Timeout | undefined;
-  #wake: (() => void) | undefined;
+  #wake: AbortController | undefined;
   #onParted: (() => void) | undefined;
   readonly thread: BeatThread;
 
   constructor(
     readonly endpoint: Endpoint,
-    private readonly hello: () => v1.RegisterRequest,
+    private readonly hello: v1.RegisterRequest,
     private readonly events: Worker,
     private readonly log: Log,
     private readonly limit: number,
@@ -81,7 +75,6 @@ export class Session {
 
   // Called by the worker.
 
-  /** Connects, and serves until it is stopped. */
   async serve(): Promise<void> {
     this.thread.start();
     this.#watch = setInterval(() => this.#look(), 1000);
@@ -107,16 +100,10 @@ export class Session {
       const pause = between(0, 1000 * Math.min(60, 2 ** ((this.draining ? Math.min(failures, 2) : failures) - 1)));
       const again = `connecting again within ${(pause / 1000).toFixed(1)} s`;
       this.log.warn(`no session with the server at ${this.endpoint.addresses.join(',')}; ${again}: ${reason.message}`);
-      await new Promise<void>((done) => {
-        const timer = setTimeout(done, pause);
-        this.#wake = () => {
-          clearTimeout(timer);
-          done();
-        };
-      });
+      this.#wake = new AbortController();
+      await delay(pause, undefined, { signal: this.#wake.signal }).catch(() => undefined);
     }
     this.#onParted?.();
-    this.events.stopped();
   }
 
   /** Forgets a run that is no longer held, and lets the server send another. */
@@ -131,16 +118,14 @@ export class Session {
     this.addCredit();
   }
 
-  /** Lets the server send one more run. */
   addCredit(): void {
     if (this.outbox.epoch && !this.draining) this.outbox.addCredit(1);
   }
 
-  /** Tells the server that the worker takes no more runs. */
   drain(): void {
     this.draining = true;
     this.#goodbye(true);
-    this.#wake?.();
+    this.#wake?.abort();
   }
 
   /** Reports the last figures and deregisters; waits for that at most so long. */
@@ -163,14 +148,13 @@ export class Session {
     });
   }
 
-  /** Ends the connection. */
   stop(): void {
     this.#stopped = true;
     clearInterval(this.#watch);
     this.#closeStream();
     this.#client?.close();
     this.thread.stop();
-    this.#wake?.();
+    this.#wake?.abort();
   }
 
   /** Whether new work may begin: less than 80 % of the lease have passed since the last confirmed heartbeat. */
@@ -195,7 +179,7 @@ export class Session {
       } catch (e) {
         failures++;
         if ((e instanceof ServerError && FATAL.has(e.status)) || failures > 5) throw e;
-        await new Promise((done) => setTimeout(done, between(0, 1000 * 2 ** (failures - 1))));
+        await delay(between(0, 1000 * 2 ** (failures - 1)));
       }
     }
   }
@@ -205,7 +189,7 @@ export class Session {
   /** Drops an id that the server chose and no longer accepts; false for other refusals. */
   #forgetId(e: Error): boolean {
     const taken = e instanceof ServerError && (e.code === 'NOT_FOUND' || e.code === 'CONFLICT');
-    if (!taken || !this.workerId || this.workerId === this.#ownId) return false;
+    if (!taken || !this.workerId || this.workerId === this.hello.workerId) return false;
     this.log.info(`the server no longer accepts the worker id ${this.workerId}; registering for a new one`);
     this.workerId = '';
     return true;
@@ -213,16 +197,10 @@ export class Session {
 
   /** Serves one stream; returns why it ended. */
   #oneStream(client: Client): Promise<Error> {
-    const hello = this.hello();
+    const hello = { ...this.hello, workerId: this.workerId || this.hello.workerId };
     const at = moment();
-    this.#ownId = hello.workerId;
-    hello.workerId = this.workerId || hello.workerId;
-    const stream: Stream = client.makeBidiStreamRequest(
-      '/kagzi.v1.WorkerService/Session',
-      (bytes: Buffer) => bytes,
-      decoded,
-      metadata(this.endpoint),
-    );
+    const sent = metadata(this.endpoint);
+    const stream: Stream = client.makeBidiStreamRequest(PATH, (bytes: Buffer) => bytes, decoded, sent);
     this.#stream = stream;
     return new Promise((resolve) => {
       const end = (e: Error): void => {
@@ -330,9 +308,7 @@ export class Session {
       held,
     });
     const answered = (r: v1.SessionResponse): void => {
-      if (!this.#beaten(r, sent)) {
-        this.stats.giveBack(counts);
-      }
+      if (!this.#beaten(r, sent)) this.stats.giveBack(counts);
       then?.();
     };
     const op = new Op('heartbeat', message, undefined, 0, answered);
@@ -381,7 +357,6 @@ const STATUS_OF: Partial<Record<v1.ErrorCode, Status>> = {
   [v1.ErrorCode.UNAUTHORIZED]: Status.PERMISSION_DENIED,
 };
 
-/** Returns the messages that one message of the stream has. */
 function decoded(bytes: Buffer): v1.SessionResponse[] {
   const r = v1.SessionResponse.decode(bytes);
   return r.batch.length === 0 ? [r] : r.batch.map((one) => v1.SessionResponse.decode(one));
@@ -390,4 +365,43 @@ function decoded(bytes: Buffer): v1.SessionResponse[] {
 /** Returns the error of a hello that was refused in a message of the stream. */
 function refusal(d: v1.ErrorDetail): ServerError {
   return detailError(d, STATUS_OF[d.code] ?? Status.UNIMPLEMENTED);
+}
+
+export class Stats {
+  /** Runs that have ended since the last accepted heartbeat. */
+  #ended = { completed: 0, failed: 0 };
+  #runs = 0;
+  #ms = 0;
+  #cpu = { at: monotonic(), used: process.cpuUsage() };
+
+  count(status: v1.WorkflowStatus | undefined, ms: number): void {
+    if (status === v1.WorkflowStatus.COMPLETED) this.#ended.completed++;
+    if (status === v1.WorkflowStatus.FAILED) this.#ended.failed++;
+    this.#runs++;
+    this.#ms += ms;
+  }
+
+  take(): { completed: number; failed: number } {
+    const ended = this.#ended;
+    this.#ended = { completed: 0, failed: 0 };
+    return ended;
+  }
+
+  giveBack({ completed, failed }: { completed: number; failed: number }): void {
+    this.#ended.completed += completed;
+    this.#ended.failed += failed;
+  }
+
+  wire(): v1.WorkerStats {
+    const now = monotonic();
+    const used = process.cpuUsage(this.#cpu.used);
+    const cpuPercent = (used.user + used.system) / 10 / Math.max(now - this.#cpu.at, 1);
+    this.#cpu = { at: now, used: process.cpuUsage() };
+    return v1.WorkerStats.create({
+      cpuPercent,
+      memoryBytes: process.memoryUsage.rss(),
+      uptimeSeconds: Math.floor(process.uptime()),
+      averageRunMs: this.#runs ? this.#ms / this.#runs : 0,
+    });
+  }
 }

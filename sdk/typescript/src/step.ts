@@ -2,17 +2,16 @@
 import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
 import type { Branch } from './branch.js';
-import { suspend } from './cache.js';
+import { suspend } from './parking.js';
 import { Call, How, State } from './call.js';
 import { type Schema, pack, told, validated } from './codec.js';
 import { MAX_DELAY, unix, wireTime } from './convert.js';
-import { Coded, type Misuse, cancelledError, detailOf, stepError } from './errors.js';
+import { Coded, cancelledError, detailOf, stepError } from './errors.js';
 import { readRecord } from './history.js';
 import * as json from './json.js';
 import { hand, report } from './order.js';
-import { ANNOUNCE_AFTER } from './running.js';
 import { scope } from './scope.js';
-import { logFailedStep } from './worklog.js';
+import { logFailedStep } from './log.js';
 
 /** Milliseconds that the server gives a step more than the worker does. */
 const MARGIN = 2000;
@@ -88,7 +87,6 @@ export class Attempt implements StepContext {
   }
 }
 
-/** Runs a function and records its result. */
 export class StepCall<T> extends Call<T> {
   readonly kind = v1.StepKind.FUNCTION;
   attempt = 1;
@@ -136,7 +134,6 @@ export class StepCall<T> extends Call<T> {
     this.#retryAt(this.due);
   }
 
-  /** Starts the step's code. */
   body(): void {
     const { act } = this;
     this.running = true;
@@ -252,20 +249,29 @@ export class StepCall<T> extends Call<T> {
     });
     act.size += output.data.length;
     act.warnLarge('step result', output, this.name);
-    const complete = { ...this.place, output, startedAt: wireTime(this.#started) };
-    report(act, this, act.send('completeStep', complete));
+    const { namespace, runId, leaseToken } = act.lease;
+    const complete: v1.CompleteStepRequest = {
+      namespace,
+      runId,
+      stepId: '',
+      output,
+      leaseToken,
+      startedAt: wireTime(this.#started),
+      stepName: this.name,
+      branch: this.branch.path,
+    };
+    report(act, this, act.sendWhole('completeStep', complete));
   }
 
-  /** Records a failed attempt. */
   #fail(detail: v1.ErrorDetail): void {
-    const { act, attempt } = this;
+    const { act } = this;
     this.#last = detail;
     const hold = !act.alone(this);
     const startedAt = wireTime(this.#started);
     const fail = { ...this.place, error: detail, retryPolicy: this.retry, hold, startedAt };
     act.send('failStep', fail, (r, op) => {
       const failed = r.failedStep;
-      logFailedStep(act, this.name, attempt, detail, failed);
+      logFailedStep(this, detail, failed);
       this.running = false;
       if (!failed?.scheduledRetry) {
         this.failure = detail;
@@ -300,16 +306,48 @@ function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-/** Fails the run of a step whose code makes a call of the SDK. */
-export function withinStep(attempt: Attempt, error: Misuse): void {
-  const { act } = attempt.call;
-  act.post(() => act.misused(error));
-}
-
 /** Whether a step's code may begin: its call is active, and nothing ends it. */
 export function mayBegin(call: StepCall<unknown>): boolean {
   const { act } = call;
   return (
     call.state === State.ACTIVE && !call.failing && !(act.cancelled && !call.clean) && !act.quitted && !act.closing
   );
+}
+
+/** Milliseconds after which the server is told of a running step. */
+export const ANNOUNCE_AFTER = 250;
+
+/** The attempts whose code runs on a worker. One timer serves all that have just begun. */
+export class Running {
+  readonly all = new Set<Attempt>();
+  /** Those that have not run for long, in the order in which they began. */
+  readonly #fresh = new Set<Attempt>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Adds an attempt; `long` is called if it still runs after 250 ms. */
+  add(attempt: Attempt): void {
+    this.all.add(attempt);
+    this.#fresh.add(attempt);
+    this.#timer ??= setTimeout(this.#look, ANNOUNCE_AFTER);
+  }
+
+  /** Removes an attempt that has ended. */
+  delete(attempt: Attempt): void {
+    this.all.delete(attempt);
+    this.#fresh.delete(attempt);
+  }
+
+  readonly #look = (): void => {
+    this.#timer = undefined;
+    const now = performance.now();
+    for (const attempt of this.#fresh) {
+      const left = attempt.since + ANNOUNCE_AFTER - now;
+      if (left > 0.5) {
+        this.#timer = setTimeout(this.#look, left);
+        return;
+      }
+      this.#fresh.delete(attempt);
+      attempt.call.long(attempt);
+    }
+  };
 }

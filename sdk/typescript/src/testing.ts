@@ -14,11 +14,10 @@ import { type Duration, millis } from './convert.js';
 import { Dev } from './dev.js';
 import { ConfigError, KagziError } from './errors.js';
 import { textLog } from './log.js';
-import type { StartOptions } from './policy.js';
+import type { WorkerOptions, StartOptions } from './options.js';
 import type { StepFunction } from './step.js';
-import type { WorkerOptions } from './options.js';
 import { Worker } from './worker.js';
-import { type Workflow } from './workflow.js';
+import type { Workflow } from './workflow.js';
 
 type AnyWorkflow = Workflow<never, unknown>;
 
@@ -161,12 +160,8 @@ export class Env {
   }
 
   /** Starts a run, and a worker for it if there is none. */
-  async start<In, Out>(
-    workflow: Workflow<In, Out>,
-    input: In,
-    options: TestStartOptions = {},
-  ): Promise<RunHandle<Out>> {
-    const { alwaysSuspend = false, ...start } = options;
+  async start<In, Out>(workflow: Workflow<In, Out>, input: In, o: TestStartOptions = {}): Promise<RunHandle<Out>> {
+    const { alwaysSuspend = false, ...start } = o;
     const fits = ({ worker }: { worker: Worker }): boolean =>
       worker.serves(workflow.name) && worker.options.alwaysSuspend === alwaysSuspend;
     if (!this.#workers.some(fits)) {

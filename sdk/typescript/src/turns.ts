@@ -4,26 +4,14 @@
 // What a turn sends waits for the next one if code was resumed: a result and the end of the run that follows from it are
 // one message and one commit. It does not wait while code of a step runs, which may take long.
 import type { Activation } from './activation.js';
+import type { BeatThread } from './beat.js';
 import type { Log } from './log.js';
+import type { Outbox } from './outbox.js';
 import { scope } from './scope.js';
 
 /** Most rounds of one turn, so that the event loop comes round. */
 const ROUNDS = 8;
 
-/** What is told when code of runs may run. */
-interface Watch {
-  enter(): void;
-  leave(): void;
-}
-
-/** What gathers messages until it is told to write them. */
-interface Sends {
-  gathering: boolean;
-  readonly waits: boolean;
-  flush(): void;
-}
-
-/** Serves the runs of a worker. */
 export class Turns {
   /** Messages wait since the last turn. */
   #late = false;
@@ -33,8 +21,8 @@ export class Turns {
   #begun = false;
 
   constructor(
-    private readonly watch: Watch,
-    private readonly sends: Sends,
+    private readonly watch: Pick<BeatThread, 'enter' | 'leave'>,
+    private readonly sends: Pick<Outbox, 'gathering' | 'waits' | 'flush'>,
     private readonly log: Log,
   ) {}
 
@@ -45,7 +33,6 @@ export class Turns {
     this.sends.flush();
   }
 
-  /** Looks after a run. */
   schedule(act: Activation): void {
     this.#due.add(act);
     this.#begin();

@@ -1,14 +1,14 @@
 // Waits that only the server can end: for signals and child runs.
 import * as v1 from './v1/index.js';
 import type { Activation } from './activation.js';
-import type { Branch } from './branch.js';
-import { suspend } from './cache.js';
+import { suspend } from './parking.js';
 import { Call, How, PARK_SETTLE, State } from './call.js';
 import { type Schema, decode, startOfSignals } from './codec.js';
-import { unix, wireDuration } from './convert.js';
+import { unix, wireDuration, wireTime } from './convert.js';
 import { DecodeError, StepError, cancelledError, detailOf, stepError } from './errors.js';
-import { judge } from './history.js';
-import type { Op } from './op.js';
+import { failNow } from './history.js';
+import { type Branch, VERDICT } from './branch.js';
+import type { Answer, Op } from './outbox.js';
 import { childrenEnded, hand, report } from './order.js';
 
 /** Milliseconds between questions about a signal or child. */
@@ -24,7 +24,7 @@ export abstract class ServerWait<T> extends Call<T> {
   #late = PARK_SETTLE;
 
   /** Asks for the result; taken is called with the answer. */
-  abstract ask(hold: boolean, taken: (r: v1.SessionResponse, op: Op) => void): Op;
+  abstract ask(hold: boolean, taken: Answer): Op;
   /** Takes the answer; false if there is no result yet. */
   abstract answered(r: v1.SessionResponse, op: Op): boolean;
 
@@ -76,7 +76,6 @@ export abstract class ServerWait<T> extends Call<T> {
   }
 }
 
-/** Waits for a signal. */
 export class SignalCall<T> extends ServerWait<T> {
   readonly kind = v1.StepKind.SIGNAL;
   #answer: v1.AwaitSignalResponse | undefined;
@@ -100,7 +99,7 @@ export class SignalCall<T> extends ServerWait<T> {
     this.woken();
   }
 
-  ask(hold: boolean, taken: (r: v1.SessionResponse, op: Op) => void): Op {
+  ask(hold: boolean, taken: Answer): Op {
     const timeout = this.limit === undefined ? undefined : wireDuration(Math.max(this.limit, 1));
     const question = { ...this.place, signalName: this.signal, hold, timeout };
     return this.act.send('awaitSignal', question, taken);
@@ -178,22 +177,16 @@ export class ChildState {
     this.place = key;
   }
 
-  /** Takes its end, which an operation of the activation with a key has told. */
-  ended(act: Activation, step: v1.Step, key: number): void {
+  /** Takes the key of the operation of the activation that told of it, or of its end. */
+  told(act: Activation, key: number, step = this.step): void {
     this.step = step;
-    this.told(act, key);
-  }
-
-  /** Takes the key of the operation that told of it. */
-  told(act: Activation, key: number): void {
     this.key = key;
     this.live = true;
-    const settled = this.step?.settled ?? 0;
+    const settled = step?.settled ?? 0;
     this.place = settled > 0 ? act.base + settled : key;
     act.settled = Math.max(act.settled, settled);
   }
 
-  /** Makes a child from its step. */
   static of(step: v1.Step | undefined, name: string, known: number): ChildState {
     const child = new ChildState(name, step?.childRunId ?? '', known, step?.settled ?? 0);
     if (step && (step.status === v1.StepStatus.COMPLETED || step.status === v1.StepStatus.FAILED)) child.step = step;
@@ -201,7 +194,6 @@ export class ChildState {
   }
 }
 
-/** Starts a child run. */
 export class ChildCall extends Call<ChildState> {
   readonly kind = v1.StepKind.CHILD_WORKFLOW;
   #child: ChildState | undefined;
@@ -242,8 +234,10 @@ export class ChildCall extends Call<ChildState> {
   #refuse(d: v1.ErrorDetail): void {
     const { code, type, message } = d;
     this.failure = v1.ErrorDetail.create({ code, type, message, nonRetryable: true, metadata: { step: this.name } });
-    judge(this.act, this, this.failure);
-    hand(this.act, this, How.REPORTED);
+    const { act } = this;
+    act.verdicts.set(this.name, this.failure);
+    failNow(act, ++act.verdictCount === 1 ? VERDICT : `${VERDICT}:${act.verdictCount}`, this, this.failure);
+    hand(act, this, How.REPORTED);
   }
 
   woken(): void {
@@ -261,7 +255,6 @@ export class ChildCall extends Call<ChildState> {
   }
 }
 
-/** Waits until all of some child runs have ended. */
 export class ChildrenCall extends ServerWait<void> {
   readonly kind = v1.StepKind.CHILD_WORKFLOW;
 
@@ -274,7 +267,6 @@ export class ChildrenCall extends ServerWait<void> {
     super(act, branch, '', '', clean);
   }
 
-  /** Returns the children without an outcome. */
   openChildren(): ChildState[] {
     return this.children.filter((c) => !c.step);
   }
@@ -284,7 +276,7 @@ export class ChildrenCall extends ServerWait<void> {
     this.woken();
   }
 
-  ask(hold: boolean, taken: (r: v1.SessionResponse, op: Op) => void): Op {
+  ask(hold: boolean, taken: Answer): Op {
     return askChildren(this.act, this.openChildren(), false, hold, taken);
   }
 
@@ -303,8 +295,55 @@ export function askChildren(
   children: readonly ChildState[],
   any: boolean,
   hold: boolean,
-  taken: (r: v1.SessionResponse, op: Op) => void,
+  taken: Answer,
 ): Op {
   const childRunIds = children.map((c) => c.runId);
   return act.send('awaitChildren', { childRunIds, any, hold }, taken);
+}
+
+export class SleepCall extends Call<void> {
+  readonly kind = v1.StepKind.SLEEP;
+
+  /** left is in milliseconds; until, if it is not 0, is the time by the server's clock. */
+  constructor(
+    act: Activation,
+    branch: Branch,
+    name: string,
+    private readonly left: number,
+    private readonly until: number,
+    clean: boolean,
+  ) {
+    super(act, branch, name, '', clean);
+  }
+
+  start(): void {
+    const { act } = this;
+    if (this.record?.wakeUpAt) {
+      this.due = unix(this.record.wakeUpAt);
+      this.woken();
+      return;
+    }
+    const hold = !act.alone(this);
+    const until = this.until || (this.left <= 0 ? act.now() : 0);
+    const wait = until ? { until: wireTime(until) } : { duration: wireDuration(Math.max(this.left, 1)) };
+    act.send('sleep', { ...this.place, hold, ...wait }, (r, op) => {
+      if ((r.sleeping?.settled ?? 0) > 0) return report(act, this, op);
+      this.due = this.until || act.now() + this.left;
+      if (hold) return this.woken();
+      this.park(this.due - act.now());
+      suspend(act);
+    });
+  }
+
+  woken(): void {
+    const { act } = this;
+    const left = this.due - act.now();
+    if (left > 0) return this.park(left);
+    act.send('sleep', { ...this.place, hold: true, over: true }, (_, op) => report(act, this, op));
+  }
+
+  /** Returns also if the cancellation ended the sleep: the next call throws then. */
+  value(): void {
+    return undefined;
+  }
 }

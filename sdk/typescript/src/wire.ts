@@ -17,14 +17,12 @@ import { between, monotonic } from './convert.js';
 export const MAX_REQUEST = 8 << 20;
 const MAX_MESSAGE = MAX_REQUEST + (64 << 10);
 
-/** What the generated code knows of a message. */
 export interface Message<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   create(given?: Partial<T>): T;
 }
 
-/** What the generated code knows of a method. */
 export interface Method<In, Out> {
   name: string;
   requestType: Message<In>;
@@ -35,7 +33,12 @@ export interface Method<In, Out> {
 let writer = new BinaryWriter();
 const KEPT = 1 << 20;
 
-/** Returns the bytes of a message. */
+/** Returns a message with defaults for what is not given. It copies no parts, unlike what the generated code makes. */
+export function filled<T extends object>(type: Message<T>, given: Partial<T>): T {
+  const set = Object.entries(given).filter(([, value]) => value !== undefined);
+  return Object.assign(type.create(), Object.fromEntries(set));
+}
+
 export function serialize<T>(type: Message<T>, message: T): Buffer {
   const used = writer;
   writer = new BinaryWriter(); // also if the message cannot be encoded
@@ -44,7 +47,6 @@ export function serialize<T>(type: Message<T>, message: T): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Opens a connection. */
 export async function dial(e: Endpoint): Promise<Client> {
   const options: ChannelOptions = {
     'grpc.max_receive_message_length': MAX_MESSAGE,
@@ -99,6 +101,11 @@ export function metadata(e: Endpoint, more: Readonly<Record<string, string>> = {
   return made;
 }
 
+/** Returns what takes the answer to a call. */
+export function answered<T>(resolve: (answer: T) => void, reject: (e: Error) => void) {
+  return (e: ServiceError | null, answer?: T): void => (e ? reject(callError(e)) : resolve(answer as T));
+}
+
 /** Makes one unary call. Throws a ServerError. */
 export function unary<In, Out>(
   client: Client,
@@ -116,10 +123,7 @@ export function unary<In, Out>(
       request,
       sent,
       timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
-      (e: ServiceError | null, answer?: Out) => {
-        if (e) reject(callError(e));
-        else resolve(answer as Out);
-      },
+      answered(resolve, reject),
     );
   });
 }
@@ -134,7 +138,6 @@ export class Rpc {
 
   constructor(readonly endpoint: Endpoint) {}
 
-  /** Returns the connection. */
   client(): Promise<Client> {
     if (this.#closed) throw new ServerError('the client is closed', 'UNAVAILABLE');
     return (this.#client ??= dial(this.endpoint));

@@ -1,41 +1,32 @@
 // Workers run workflows and steps.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import * as v1 from './v1/index.js';
 import { Activation } from './activation.js';
-import { Cache, resume } from './cache.js';
-import { askCancel } from './cancel.js';
-import { check, isCheck } from './check.js';
-import { type Codec, decode, encode, inputInfo } from './codec.js';
-import { MAX_NAME, cleanText, millis, printable, show, unix } from './convert.js';
+import { Cache, resume } from './parking.js';
+import { unreadable, askCancel } from './history.js';
+import { check, isCheck } from './replay.js';
+import { decode, encode, inputInfo } from './codec.js';
+import { MAX_NAME, checkOptions, choice, cleanText, millis, printable, show, unix } from './convert.js';
 import { Dev } from './dev.js';
 import { ConfigError, DecodeError, KagziError, ServerError } from './errors.js';
-import { unreadable } from './history.js';
 import { aroundRun, aroundStep } from './intercept.js';
 import { type Log, textLog } from './log.js';
-import type { Op } from './op.js';
-import { checkOptions } from './known.js';
-import {
-  type Interceptor,
-  PLATFORM,
-  type RunAbout,
-  WORKER_OPTIONS,
-  type WorkerOptions,
-  ownBuild,
-  withSDK,
-} from './options.js';
+import type { Op } from './outbox.js';
+import { PLATFORM, type RunAbout, WORKER_OPTIONS, type WorkerOptions, ownBuild, withSDK } from './options.js';
 import { resolve } from './profile.js';
 import { Run } from './run.js';
-import { Running } from './running.js';
+import { Attempt, type StepFunction, Running } from './step.js';
 import { scope } from './scope.js';
 import { Session } from './session.js';
-import { Attempt, type StepFunction } from './step.js';
 import { Turns } from './turns.js';
 import { Workflow } from './workflow.js';
 
 /** Milliseconds for each of the last exchanges with the server. */
 const PARTING = 5000;
 const MAX_CACHE = 100_000;
+const DIVERGENCE = { pause: 'pause', fail: 'fail', warn: 'warn' } as const;
 
 type AnyWorkflow = Workflow<never, unknown>;
 
@@ -45,13 +36,8 @@ export class Worker {
   readonly session: Session;
   readonly cache: Cache;
   /** @internal What is used, with defaults for what is not given. */
-  readonly options: {
-    codec: Codec | undefined;
-    onDivergence: 'pause' | 'fail' | 'warn';
-    removedPatches: readonly string[];
-    alwaysSuspend: boolean;
-    interceptors: readonly Interceptor[];
-  };
+  readonly options: Pick<WorkerOptions, 'codec'> &
+    Required<Pick<WorkerOptions, 'onDivergence' | 'removedPatches' | 'alwaysSuspend' | 'interceptors'>>;
   /** @internal */
   readonly running = new Running();
   /** @internal */
@@ -71,7 +57,6 @@ export class Worker {
   #signals = 0;
   #asked!: () => void;
   #again!: () => void;
-  #served!: () => void;
   #emptied: (() => void) | undefined;
   #registered!: () => void;
   /** Resolves when the worker is registered. */
@@ -89,24 +74,18 @@ export class Worker {
     const named = [...new Set(workflows.map((w) => w.options.queue).filter((q) => q !== undefined))].sort();
     const queue = o.queue ?? named[0] ?? 'default';
     const limits = Object.entries(o.typeLimits ?? {});
-    const whole: [string, number | undefined][] = [
-      ['maxConcurrent', o.maxConcurrent],
-      ['queueLimit', o.queueLimit],
-    ];
+    const whole: Record<string, number | undefined> = { maxConcurrent: o.maxConcurrent, queueLimit: o.queueLimit };
     for (const [type, limit] of limits) {
-      whole.push([`typeLimits.${type}`, limit]);
+      whole[`typeLimits.${type}`] = limit;
       if (!this.#types.has(type))
         throw new ConfigError(`typeLimits names ${show(type)}, which is no workflow type of this worker`);
     }
-    for (const [what, value] of whole) {
+    for (const [what, value] of Object.entries(whole)) {
       if (value !== undefined && !(Number.isInteger(value) && value >= 1 && value < 2 ** 31)) {
         throw new ConfigError(`${what} is ${show(value)}, want at least 1`);
       }
     }
-    const onDivergence = o.onDivergence ?? 'pause';
-    if (!['pause', 'fail', 'warn'].includes(onDivergence)) {
-      throw new ConfigError(`onDivergence is ${show(onDivergence)}, want pause, fail or warn`);
-    }
+    const onDivergence = choice('onDivergence', o.onDivergence, DIVERGENCE);
     const cache = o.cache ?? 1000;
     if (!(cache >= 0 && cache <= MAX_CACHE)) throw new ConfigError(`cache is ${show(cache)}, want 0 to ${MAX_CACHE}`);
     const host = o.hostname ?? cleanText(hostname(), MAX_NAME);
@@ -120,7 +99,7 @@ export class Worker {
     this.cache = new Cache(alwaysSuspend ? 0 : cache, o.cacheBytes ?? 256 << 20);
     const endpoint = resolve(o);
     for (const warning of endpoint.warnings) this.log.warn(`settings: ${warning}`);
-    const maxConcurrent = o.maxConcurrent ?? 100;
+    const { maxConcurrent = 100, version, labels, workerId } = o;
     this.#hello = v1.RegisterRequest.create({
       namespace: endpoint.namespace,
       taskQueue: queue,
@@ -128,21 +107,18 @@ export class Worker {
       workflowTypes: [...this.#types.keys()].sort(),
       hostname: host,
       pid: process.pid,
-      version: o.version ?? '',
-      labels: o.labels ?? {},
+      ...{ maxConcurrent, version, labels, workerId },
       capabilities: withSDK(o.capabilities),
       platform: PLATFORM,
-      maxConcurrent,
       pausesRuns: true,
       takesBatches: true,
       instanceId: randomUUID(),
       buildId: o.buildId || ownBuild(workflows),
-      workerId: o.workerId ?? '',
       keepsRuns: this.cache.limit,
       queueConcurrencyLimit: o.queueLimit,
       workflowTypeConcurrency: limits.map(([workflowType, limit]) => ({ workflowType, maxConcurrent: limit })),
     });
-    this.session = new Session(endpoint, () => v1.RegisterRequest.create(this.#hello), this, this.log, maxConcurrent);
+    this.session = new Session(endpoint, this.#hello, this, this.log, maxConcurrent);
     this.turns = new Turns(this.session.thread, this.session.outbox, this.log);
     if (process.env['KAGZI_DEV'] === '1') this.dev = Dev.install();
   }
@@ -172,13 +148,12 @@ export class Worker {
       return;
     }
     const asked = new Promise<void>((done) => (this.#asked = done));
-    const served = new Promise<void>((done) => (this.#served = done));
     const again = new Promise<void>((done) => (this.#again = done));
     const onSignal = (): void => this.#askEnd();
     if (this.#handleSignals) for (const s of SIGNALS) process.on(s, onSignal);
     process.on('unhandledRejection', onRejection);
     workers.add(this);
-    void this.session.serve();
+    const served = this.session.serve();
     let failure: Error | undefined;
     try {
       await Promise.race([asked, served]);
@@ -285,11 +260,6 @@ export class Worker {
     }
   }
 
-  #held(m: { runId: string; leaseToken: string }): Activation | undefined {
-    const act = this.#runs.get(m.runId);
-    return act?.task.leaseToken === m.leaseToken ? act : undefined;
-  }
-
   /** Handles a message about a lease of a run: the present one, or the next. */
   #about(
     m: { runId: string; leaseToken: string },
@@ -299,8 +269,7 @@ export class Worker {
     this.turns.post(this.#runs.get(m.runId), () => {
       const act = this.#runs.get(m.runId);
       if (act?.next?.leaseToken === m.leaseToken) next?.(act);
-      const held = this.#held(m);
-      if (held) present(held);
+      if (act?.task.leaseToken === m.leaseToken) present(act);
     });
   }
 
@@ -369,7 +338,6 @@ export class Worker {
     this.#about(note, (act) => act.notes.lost(note.note));
   }
 
-  /** The stream has begun. */
   ready(): void {
     for (const act of this.#runs.values()) {
       if (act.ops.size > 0) act.again = act.issued;
@@ -382,10 +350,6 @@ export class Worker {
     if (this.draining) return; // each heartbeat is answered so
     this.log.info('asked by the server to drain');
     this.#asked();
-  }
-
-  stopped(): void {
-    this.#served();
   }
 
   /** @internal Drops a run that is no longer held, or keeps its code in memory. Its next lease may have begun. */
@@ -453,14 +417,9 @@ export class Worker {
         ? ' (its API key is unknown, expired or revoked, or lacks the permission)'
         : ' (the worker has no API key: set apiKey, KAGZI_API_KEY_FILE, or api-key-file in the profile)';
     }
-    return new ServerError(
-      `the server refused the worker: ${e.detail}${advice}`,
-      e.code,
-      e.subject,
-      e.subjectId,
-      e.metadata,
-      e.status,
-    );
+    const { code, subject, subjectId, metadata, status } = e;
+    const text = `the server refused the worker: ${e.detail}${advice}`;
+    return new ServerError(text, code, subject, subjectId, metadata, status);
   }
 }
 
@@ -475,9 +434,7 @@ function onRejection(reason: unknown): void {
   else if (process.listenerCount('unhandledRejection') === 1) throw reason; // as without a worker
 }
 
-function pause(ms: number): Promise<void> {
-  return new Promise((done) => setTimeout(done, ms).unref());
-}
+const pause = (ms: number): Promise<void> => delay(ms, undefined, { ref: false });
 
 /** Makes a worker and runs it until a signal ends it: `await serve([order], { queue: 'orders' })`. */
 export async function serve(workflows: readonly AnyWorkflow[], options: WorkerOptions = {}): Promise<void> {

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Activation } from '#sdk/activation.js';
-import { Op } from '#sdk/op.js';
-import { Outbox } from '#sdk/outbox.js';
+import { Outbox, Op } from '#sdk/outbox.js';
 import { CompleteStepRequest, HeartbeatRequest, SessionRequest, SessionResponse } from '#sdk/v1/kagzi/v1/worker.js';
 
 const BATCH = 64 << 10;

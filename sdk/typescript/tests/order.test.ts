@@ -4,11 +4,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Activation } from '#sdk/activation.js';
 import { State } from '#sdk/call.js';
-import type { Op } from '#sdk/op.js';
+import type { Op } from '#sdk/outbox.js';
 import { deliverable } from '#sdk/order.js';
-import { SleepCall } from '#sdk/sleep.js';
+import { SignalCall, SleepCall } from '#sdk/waits.js';
 import { AwaitSignalRequest, SessionResponse, Task } from '#sdk/v1/kagzi/v1/worker.js';
-import { SignalCall } from '#sdk/waits.js';
 import type { Worker } from '#sdk/worker.js';
 
 /** A worker that only keeps what is sent. */
