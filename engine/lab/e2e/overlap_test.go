@@ -149,7 +149,11 @@ func TestEachTickHasOneRunWhereverTheServerDies(t *testing.T) {
 }
 
 func crashSchedules(t *testing.T, url, point string) {
-	p := runProcess(t, url, repeated(point+":14", *rounds))
+	points := make([]string, *rounds) // with a commit or two a second, the last of them after about six seconds
+	for i := range points {
+		points[i] = fmt.Sprintf("%s:%d", point, 5+i%10)
+	}
+	p := runProcess(t, url, points)
 	conn, err := grpc.NewClient(p.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	if err != nil {
@@ -175,11 +179,13 @@ func crashSchedules(t *testing.T, url, point string) {
 		made = append(made, answer.Schedule)
 	}
 	// Until it has died as often as it should, and for two more ticks.
-	eventually(t, "the server has died at "+point, func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.deaths >= *rounds
-	})
+	for n := range *rounds {
+		eventually(t, fmt.Sprintf("the server has died at %s, time %d", point, n+1), func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.deaths > n
+		})
+	}
 	least := map[string]int{}
 	for _, schedule := range made {
 		answer, err := stubborn(ctx, func() (*kagziv1.GetWorkflowScheduleResponse, error) {
