@@ -91,6 +91,7 @@ type process struct {
 
 	mu      sync.Mutex
 	current *exec.Cmd
+	dies    bool // current has a failpoint
 	log     *strings.Builder
 	ending  bool
 	over    chan struct{}
@@ -127,13 +128,14 @@ func (p *process) keep(path string) {
 			"--http", p.http, "--config", "off")
 		cmd.Env = os.Environ()
 		stoppable(cmd)
-		if life < len(p.points) {
-			cmd.Env = append(cmd.Env, "KAGZI_FAILPOINT="+p.points[life])
-		}
 		p.mu.Lock()
 		if p.ending {
 			p.mu.Unlock()
 			return
+		}
+		p.dies = life < len(p.points)
+		if p.dies {
+			cmd.Env = append(cmd.Env, "KAGZI_FAILPOINT="+p.points[life])
 		}
 		cmd.Stdout, cmd.Stderr = p.log, p.log
 		said := p.log.Len()
@@ -146,7 +148,7 @@ func (p *process) keep(path string) {
 		}
 		err = cmd.Wait()
 		p.mu.Lock()
-		ending := p.ending
+		ending, dies := p.ending, p.dies
 		taken := !ending && strings.Contains(p.log.String()[said:], addressTaken)
 		killed := wasKilled(cmd.ProcessState)
 		if !ending && !taken || killed {
@@ -159,7 +161,7 @@ func (p *process) keep(path string) {
 			continue
 		}
 		if ending {
-			if err != nil && !(killed && life < len(p.points)) { // it may reach its failpoint while it stops
+			if err != nil && !(killed && dies) { // it may reach its failpoint while it stops
 				p.t.Errorf("a server that was asked to stop ended with %v", err)
 			}
 			return
@@ -169,6 +171,30 @@ func (p *process) keep(path string) {
 			return
 		}
 	}
+}
+
+// survive ends the lives with failpoints, and returns how often the server has died by then. It answers when
+// survive returns, and dies no more.
+func (p *process) survive(s *Server) (deaths int) {
+	p.mu.Lock()
+	p.points, deaths = nil, p.deaths
+	if p.dies {
+		if err := p.current.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			p.t.Errorf("kill the server: %v", err)
+		}
+	}
+	p.mu.Unlock()
+	eventually(p.t, "the server answers in a life without a failpoint", func() bool {
+		p.mu.Lock()
+		dies := p.dies
+		p.mu.Unlock()
+		if dies {
+			return false
+		}
+		_, err := s.admin().GetServerInfo(p.t.Context(), &kagziv1.GetServerInfoRequest{})
+		return err == nil
+	})
+	return deaths
 }
 
 // stop shuts the server down gracefully.
@@ -269,13 +295,14 @@ func crashServer(t *testing.T, url, point string) {
 			t.Fatalf("run %s: %v", name, err)
 		}
 	}
+	deaths := p.survive(s)
 	s.checkLedger(t, path, started)
 	p.stop()
-	if p.deaths == 0 {
+	if deaths == 0 {
 		t.Errorf("the server never died at %s", point)
 	}
 	checkDatabase(t, url)
-	t.Logf("%d deaths", p.deaths)
+	t.Logf("%d deaths", deaths)
 }
 
 // startStubbornly starts runs from several clients at once. Each repeats its call until it is
