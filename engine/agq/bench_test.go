@@ -48,8 +48,8 @@ func BenchmarkSubmit(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 }
 
-// BenchmarkFinish has ten workers, each of which waits for two commits a job, one after the other: that of the claim
-// and that of the report. More workers share the commits: 30 finish a third more.
+// BenchmarkFinish has ten workers. For each job a worker waits for two commits, first of the claim and then of the
+// report. More workers share the commits: 30 finish a third more.
 func BenchmarkFinish(b *testing.B) {
 	f := startBench(b)
 	f.submitMany("a", b.N)

@@ -111,7 +111,7 @@ func TestAPlainClientOfATLSPortIsTold(t *testing.T) {
 }
 
 func TestAClientThatReadsNothingIsClosedUnderTLS(t *testing.T) {
-	e := startEncrypted(t, time.Second) // in which a busy machine writes to a client that reads
+	e := startEncrypted(t, time.Second) // a busy machine may take long to write to the client that reads
 	c, watch := e.secure(), e.secure()
 	go func() { // until the server reads no more
 		text := encode("ECHO", strings.Repeat("x", 60<<10))

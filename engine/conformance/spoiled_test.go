@@ -140,7 +140,7 @@ var mistakes = []mistake{
 	}},
 }
 
-// spoiled lets the SDK make the mistake of a name.
+// spoiled lets the SDK make the mistake of that name.
 func spoiled(name string) []grpc.DialOption {
 	n := slices.IndexFunc(mistakes, func(m mistake) bool { return m.name == name })
 	return []grpc.DialOption{grpc.WithChainStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc,
@@ -214,7 +214,7 @@ func findsMistakes(t *testing.T, from, to int) {
 	shorter(t)
 	for _, m := range mistakes[from:to] {
 		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
-			t.Parallel() // what takes long is the wait for what does not come
+			t.Parallel() // most of the time is spent waiting for what does not come
 			all, err := failures(t, Options{Command: goSubject(t, m.name), Only: []string{m.section}})
 			if err != nil {
 				t.Fatal(err)

@@ -149,7 +149,7 @@ func TestEachTickHasOneRunWhereverTheServerDies(t *testing.T) {
 }
 
 func crashSchedules(t *testing.T, url, point string) {
-	points := make([]string, *rounds) // with a commit or two a second, the last of them after about six seconds
+	points := make([]string, *rounds) // there are two or three commits a second: a life takes at most six seconds
 	for i := range points {
 		points[i] = fmt.Sprintf("%s:%d", point, 5+i%10)
 	}
